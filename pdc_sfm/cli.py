@@ -1,0 +1,53 @@
+"""The command line: `pdc-sfm VERB ...`. Each verb is one module of `pdc_sfm.commands`, imported only when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from pdc_sfm import __version__
+from pdc_sfm.errors import UserError
+
+# verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`.
+VERBS = {
+    "weights": "inspect a weights file, or convert it to safetensors",
+    "demo": "run the built-in example from start to end",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit code: 0 done, 1 done but something was left out, 2 the user must mend something."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(
+        prog="pdc-sfm",
+        description="Dense probabilistic matching (PDC-Net+) for structure-from-motion and visual localisation.",
+        epilog="`pdc-sfm VERB --help` explains a verb and gives an example.",
+    )
+    parser.add_argument("--version", action="version", version=f"pdc-sfm {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb, summary in VERBS.items():
+        sub = verbs.add_parser(verb, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if argv[:1] == [verb]:
+            module = importlib.import_module(f"pdc_sfm.commands.{verb}")
+            sub.description = module.__doc__
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    args = parser.parse_args(argv)
+    try:
+        return args.run(args) or 0
+    except UserError as error:
+        print(f"pdc-sfm: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("pdc-sfm: interrupted; what was finished is kept, the same command continues", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output (head, less) went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

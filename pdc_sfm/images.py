@@ -1,0 +1,58 @@
+"""Image files to arrays and back. EXIF orientation is ignored, as in COLMAP and hloc."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from pdc_sfm.errors import ImageError
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+
+
+def read_image(path: Path | str) -> np.ndarray:
+    """Read a file as RGB, (H, W, 3) uint8: grey is repeated, transparency dropped, 16 bits reduced to 8."""
+    import cv2
+
+    path = Path(path)
+    if path.is_dir():
+        raise ImageError(f"{path} is a folder, not an image")
+    try:
+        data = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise ImageError(f"cannot read image {path}: {error.strerror or error}") from None
+    flags = cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
+    try:
+        image = cv2.imdecode(data, flags) if data.size else None
+    except cv2.error:
+        image = None
+    if image is None:
+        raise ImageError(f"{path} is not a readable image ({data.size} bytes): replace or remove it")
+    if image.dtype == np.uint16:
+        image = (image >> 8).astype(np.uint8)
+    elif image.dtype != np.uint8:
+        raise ImageError(f"{path} has {image.dtype} pixels: convert it to 8 or 16 bits")
+    if image.ndim == 2:
+        return np.repeat(image[..., None], 3, axis=2)
+    return np.ascontiguousarray(image[..., 2::-1])
+
+
+def write_image(path: Path | str, image: np.ndarray) -> None:
+    """Write an RGB (H, W, 3) or grey (H, W) uint8 array; the suffix chooses the format."""
+    import cv2
+
+    path = Path(path)
+    ok, data = cv2.imencode(path.suffix, image[..., ::-1] if image.ndim == 3 else image)
+    if not ok:
+        raise ImageError(f"cannot encode an image as {path.suffix}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data.tofile(path)
+
+
+def list_images(folder: Path | str) -> list[str]:
+    """Names of all images below a folder, relative to it, sorted, with forward slashes."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ImageError(f"{folder} is not a folder")
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)

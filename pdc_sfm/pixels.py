@@ -1,0 +1,35 @@
+"""The pixel convention, in one place.
+
+A pixel's *index* is its position: the centre of the top-left pixel is (0, 0), as in hloc files, numpy and torch grids.
+COLMAP puts the image's top-left *corner* at (0, 0), so that pixel's centre is (0.5, 0.5) there.
+Resizing maps corners to corners, which is what area and bilinear (align_corners=False) interpolation do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+Size = tuple[int, int]  # (width, height), as hloc's image_size
+
+
+def to_colmap(points: np.ndarray) -> np.ndarray:
+    """(..., 2) pixel indices -> COLMAP coordinates."""
+    return points + 0.5
+
+
+def from_colmap(points: np.ndarray) -> np.ndarray:
+    """(..., 2) COLMAP coordinates -> pixel indices."""
+    return points - 0.5
+
+
+def rescale(points: np.ndarray, from_size: Size, to_size: Size) -> np.ndarray:
+    """(..., 2) pixel indices of an image -> pixel indices of the same image at another size."""
+    factor = np.asarray(to_size, np.float64) / np.asarray(from_size, np.float64)
+    return ((points + 0.5) * factor - 0.5).astype(points.dtype if points.dtype.kind == "f" else np.float64)
+
+
+def grid_points(grid_size: Size, image_size: Size) -> np.ndarray:
+    """Centres of the cells of a (w, h) grid laid over an image, in the image's pixel indices: (h, w, 2) float32."""
+    width, height = grid_size
+    xy = np.stack(np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64)), -1)
+    return rescale(xy, grid_size, image_size).astype(np.float32)

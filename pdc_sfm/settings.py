@@ -1,0 +1,169 @@
+"""Settings: frozen dataclasses, filled from YAML files and `key=value` words.
+
+A setting is a field of a frozen dataclass; nested dataclasses are reached by dots (`tracks.max_error=2`). Unknown keys and
+values of the wrong type are errors that name the key. Ranges are checked by the dataclass itself in `__post_init__`,
+with `require`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pdc_sfm.errors import SettingsError
+
+T = TypeVar("T")
+
+
+def require(condition: bool, message: str) -> None:
+    """Refuse a value: to be called from `__post_init__` with a text that names the setting and its range."""
+    if not condition:
+        raise SettingsError(message)
+
+
+def load_settings(cls: type[T], config: Path | str | None = None, overrides: Iterable[str] = ()) -> T:
+    """Build `cls` from its defaults, then a YAML file, then `key=value` words, each overriding the one before."""
+    values: dict[str, Any] = {}
+    if config is not None:
+        _merge(values, _read_yaml(Path(config)))
+    for word in overrides:
+        key, equals, text = word.partition("=")
+        if not equals or not key:
+            raise SettingsError(f"'{word}' is not a setting: write key=value, for example {_example(cls)}")
+        _merge(values, _nest(key.split("."), _parse_word(text)))
+    return from_dict(cls, values)
+
+
+def from_dict(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
+    """Build the dataclass `cls` from nested dictionaries, checking every key and type."""
+    if not isinstance(values, Mapping):
+        raise SettingsError(f"{where or cls.__name__} takes a group of settings, not {values!r}")
+    hints = typing.get_type_hints(cls)
+    names = [f.name for f in dataclasses.fields(cls) if f.init]
+    arguments = {}
+    for key, value in values.items():
+        name = f"{where}.{key}" if where else str(key)
+        if key not in names:
+            close = difflib.get_close_matches(str(key), names, n=1)
+            hint = f"did you mean {close[0]}?" if close else "known: " + ", ".join(names)
+            raise SettingsError(f"unknown setting {name}: {hint}")
+        arguments[key] = _convert(value, hints[key], name)
+    return cls(**arguments)
+
+
+def to_dict(settings: Any) -> dict[str, Any]:
+    """The settings as plain nested dictionaries (tuples become lists), as written to YAML, JSON and h5 attributes."""
+    return json.loads(json.dumps(dataclasses.asdict(settings), default=str))
+
+
+def differences(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: str = "") -> list[str]:
+    """The settings that changed, as `key: stored -> wanted`, for a refusal to mix results."""
+    changes = []
+    for key in sorted({*stored, *wanted}, key=str):
+        name = f"{where}.{key}" if where else str(key)
+        old, new = stored.get(key), wanted.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            changes += differences(old, new, name)
+        elif old != new:
+            changes.append(f"{name}: {old} -> {new}")
+    return changes
+
+
+def _read_yaml(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"cannot read settings {path}: {error}") from None
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content or {}, Mapping):
+        raise SettingsError(f"{path} must hold `key: value` lines")
+    return content or {}
+
+
+def _parse_word(text: str) -> Any:
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return text if isinstance(value, dict) else value
+
+
+def _nest(keys: list[str], value: Any) -> dict[str, Any]:
+    return {keys[0]: _nest(keys[1:], value) if len(keys) > 1 else value}
+
+
+def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    for key, value in extra.items():
+        if isinstance(value, Mapping) and isinstance(base.get(key), dict):
+            _merge(base[key], value)
+        else:
+            base[key] = dict(value) if isinstance(value, Mapping) else value
+
+
+def _convert(value: Any, hint: Any, name: str) -> Any:
+    """One value to the type of its field, or an error that says what the field takes."""
+    origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        return value if isinstance(value, hint) else from_dict(hint, {} if value is None else value, name)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in options:
+            return None
+        inner = [option for option in options if option is not type(None)]
+        for option in inner[:-1]:
+            try:
+                return _convert(value, option, name)
+            except SettingsError:
+                continue
+        return _convert(value, inner[-1], name)
+    if origin is typing.Literal:
+        if value in options:
+            return value
+        raise SettingsError(f"{name}={value} is not possible: choose from {', '.join(map(str, options))}")
+    if origin is tuple:
+        items = _items(value)
+        if options and options[-1] is not Ellipsis and len(items) != len(options):
+            raise SettingsError(f"{name} takes {len(options)} values, not {len(items)}: {value}")
+        kinds = [options[0]] * len(items) if options[-1] is Ellipsis else options
+        return tuple(_convert(item, kind, name) for item, kind in zip(items, kinds))
+    if hint is bool and isinstance(value, bool):
+        return value
+    if hint is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if hint is float and not isinstance(value, bool):
+        try:  # YAML reads 1e-4 as a word
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if number == number:
+            return number
+    if hint is str and isinstance(value, str | int | float) and not isinstance(value, bool):
+        return str(value)
+    if hint is Path and isinstance(value, str | Path):
+        return Path(value)
+    raise SettingsError(f"{name}={value} is not possible: it takes {getattr(hint, '__name__', hint)}")
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, str) and "," in value:
+        return [_parse_word(part) for part in value.split(",")]
+    return [value]
+
+
+def _example(cls: type) -> str:
+    for field in dataclasses.fields(cls):
+        if isinstance(field.default, int | float | str):
+            return f"{field.name}={field.default}"
+    return "name=value"
