@@ -1,0 +1,1 @@
+"""From a dense estimate to matches: threshold, both directions, snapping, tracks."""
