@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import ImageError
+from pdc_sfm.pixels import Size
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
@@ -56,3 +57,26 @@ def list_images(folder: Path | str) -> list[str]:
     if not folder.is_dir():
         raise ImageError(f"{folder} is not a folder")
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
+
+
+def fitted_size(size: Size, min_side: int | None = None, max_side: int | None = None) -> Size:
+    """The size at which the smaller side is `min_side` and the longer one at most `max_side`, aspect kept.
+
+    None sets no limit: both None keep the size, `max_side` alone only ever shrinks.
+    """
+    width, height = size
+    factor = 1.0 if min_side is None else min_side / min(size)
+    if max_side is not None:
+        factor = min(factor, max_side / max(size))
+    return max(1, round(width * factor)), max(1, round(height * factor))
+
+
+def resize_image(image: np.ndarray, size: Size) -> np.ndarray:
+    """Resize to (width, height), corners on corners: pixel areas are averaged when shrinking, bilinear when growing."""
+    import cv2
+
+    height, width = image.shape[:2]
+    if (width, height) == tuple(size):
+        return image
+    shrinking = size[0] <= width and size[1] <= height
+    return cv2.resize(image, tuple(size), interpolation=cv2.INTER_AREA if shrinking else cv2.INTER_LINEAR)

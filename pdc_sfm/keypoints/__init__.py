@@ -1,0 +1,1 @@
+"""Keypoint detectors whose points dense matches can be snapped to."""
