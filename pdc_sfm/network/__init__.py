@@ -1,0 +1,18 @@
+"""PDC-Net+ and its relatives: an image becomes an `ImageCode`, two codes become a flow with its distribution. Torch only."""
+
+from pdc_sfm.network.code import ImageCode, LevelOutput
+from pdc_sfm.network.image import prepare_image
+from pdc_sfm.network.model import PDCNet, upsample_estimate
+from pdc_sfm.network.settings import PDCNET, PDCNET_PLUS, MixtureSettings, NetworkSettings
+
+__all__ = [
+    "PDCNET",
+    "PDCNET_PLUS",
+    "ImageCode",
+    "LevelOutput",
+    "MixtureSettings",
+    "NetworkSettings",
+    "PDCNet",
+    "prepare_image",
+    "upsample_estimate",
+]

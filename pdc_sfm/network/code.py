@@ -1,0 +1,67 @@
+"""What encoding gives and what decoding gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+LOW_SIZE = 256  # side of the low-resolution branch
+
+
+@dataclass(frozen=True)
+class ImageCode:
+    """Everything the network computes from images alone, for a batch of images of one size."""
+
+    features: dict[int, Tensor]  # level -> (B, C, h, w)
+    filters: dict[int, Tensor]  # level -> optimised local GOCor filters (B, C, h, w); empty with plain correlation
+    size: tuple[int, int]  # (height, width) of the images given
+    high_size: tuple[int, int]  # (height, width) at which the full-resolution branch saw them
+
+    def __len__(self) -> int:
+        return next(iter(self.features.values())).shape[0]
+
+    def __getitem__(self, index: int) -> ImageCode:
+        """The code of one image of the batch."""
+        return self._map(lambda x: x[index : index + 1] if index >= 0 else x[index:][:1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the tensors."""
+        tensors = [*self.features.values(), *self.filters.values()]
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    def to(self, *args, **kwargs) -> ImageCode:
+        """As `Tensor.to`, for all tensors."""
+        return self._map(lambda x: x.to(*args, **kwargs))
+
+    def copy(self) -> ImageCode:
+        """A code that shares no memory with its batch, so that keeping it does not keep the others."""
+        return self._map(torch.clone)
+
+    @staticmethod
+    def cat(codes: Sequence[ImageCode]) -> ImageCode:
+        """One batch of several codes of the same image size."""
+        first = codes[0]
+        if any(c.high_size != first.high_size for c in codes):
+            raise ValueError("only codes of images of one size can be put in a batch")
+        join = lambda name: {k: torch.cat([getattr(c, name)[k] for c in codes]) for k in getattr(first, name)}  # noqa: E731
+        return ImageCode(join("features"), join("filters"), first.size, first.high_size)
+
+    def _map(self, function) -> ImageCode:
+        apply = lambda maps: {level: function(x) for level, x in maps.items()}  # noqa: E731
+        return ImageCode(apply(self.features), apply(self.filters), self.size, self.high_size)
+
+
+@dataclass(frozen=True)
+class LevelOutput:
+    """The estimate of one level: a flow and the mixture around it, in pixels of the branch's input."""
+
+    level: int
+    flow: Tensor  # (B, 2, h, w): reference pixel x corresponds to query pixel x + flow(x); channel 0 is horizontal
+    log_var: Tensor | None  # (B, M, h, w), None for the flow-only baseline
+    logits: Tensor | None  # (B, M, h, w)
+    reference_size: tuple[int, int]  # (height, width) of the branch's inputs
+    query_size: tuple[int, int]

@@ -1,0 +1,111 @@
+"""Global and local correlation of feature maps.
+
+The local correlation compares each pixel with a (2r+1)^2 window. Written as shifted products it reads both maps once per
+shift. Here the reference is cut into 8x8 tiles, and one batched matrix product compares the 64 pixels of a tile with the
+16x16 pixels around it; each pixel's window is then a strided read of that product.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+TILE = 8
+
+
+def global_correlation(reference: Tensor, query: Tensor) -> Tensor:
+    """Inner products of all pairs of positions, the query's position (row-major) in the channels: (B, Hq*Wq, H, W)."""
+    batch, _, height, width = reference.shape
+    products = query.flatten(2).transpose(1, 2) @ reference.flatten(2)  # (B, Hq*Wq, H*W)
+    return products.view(batch, -1, height, width)
+
+
+def local_correlation(reference: Tensor, query: Tensor, radius: int = 4) -> Tensor:
+    """out[(dy+r)*(2r+1) + dx+r](y, x) = mean over channels of reference(y, x) * query(y+dy, x+dx), zeros outside.
+
+    (B, C, H, W) twice -> (B, (2r+1)^2, H, W), in channels-last memory.
+    """
+    tiles = Tiles.of(query, radius)
+    return tiles.windows(tiles.products(reference))
+
+
+class Tiles:
+    """The neighbourhoods of every 8x8 tile of a query map, ready to be compared with reference maps of the same size."""
+
+    def __init__(self, neighbours: Tensor, shape: tuple[int, int, int, int], radius: int):
+        self.neighbours = neighbours  # (B * tiles, side * side, C)
+        self.shape = shape
+        self.radius = radius
+
+    @classmethod
+    def of(cls, query: Tensor, radius: int) -> Tiles:
+        batch, channels, height, width = query.shape
+        side = TILE + 2 * radius
+        rows, columns = -(-height // TILE), -(-width // TILE)
+        right, bottom = columns * TILE - width + radius, rows * TILE - height + radius
+        last = F.pad(query.permute(0, 2, 3, 1), (0, 0, radius, right, radius, bottom))  # (B, H', W', C)
+        blocks = last.unfold(1, side, TILE).unfold(2, side, TILE)  # (B, rows, columns, C, side, side)
+        blocks = blocks.permute(0, 1, 2, 4, 5, 3).reshape(batch * rows * columns, side * side, channels)
+        return cls(blocks, tuple(query.shape), radius)
+
+    def cut(self, maps: Tensor) -> Tensor:
+        """(B, C, H, W) -> (B * tiles, 64, C): a map as its tiles, padded with zeros."""
+        batch, channels, height, width = maps.shape
+        rows, columns = -(-height // TILE), -(-width // TILE)
+        last = F.pad(maps.permute(0, 2, 3, 1), (0, 0, 0, columns * TILE - width, 0, rows * TILE - height))
+        tiles = last.reshape(batch, rows, TILE, columns, TILE, channels).transpose(2, 3)
+        return tiles.reshape(batch * rows * columns, TILE * TILE, channels)
+
+    def join(self, tiles: Tensor) -> Tensor:
+        """(B * tiles, 64, C) -> (B, C, H, W): the inverse of `cut`."""
+        batch, _, height, width = self.shape
+        rows, columns = -(-height // TILE), -(-width // TILE)
+        maps = tiles.reshape(batch, rows, columns, TILE, TILE, -1).transpose(2, 3)
+        maps = maps.reshape(batch, rows * TILE, columns * TILE, -1)
+        return maps[:, :height, :width].permute(0, 3, 1, 2)
+
+    def products(self, reference: Tensor) -> Tensor:
+        """Mean over channels of every pixel of a tile with every neighbour of the tile: (B * tiles, 64, side^2)."""
+        return torch.bmm(self.cut(reference), self.neighbours.transpose(1, 2)).div_(reference.shape[1])
+
+    def windows(self, products: Tensor) -> Tensor:
+        """The window of each pixel out of the tiles' products: (B, (2r+1)^2, H, W)."""
+        return self.join(_Band.apply(products, self.radius))
+
+
+class _Band(torch.autograd.Function):
+    """Reads each tile pixel's own window from the products with all neighbours, a strided view; backward writes it."""
+
+    @staticmethod
+    def _view(products: Tensor, radius: int) -> Tensor:
+        side, window = TILE + 2 * radius, 2 * radius + 1
+        strides = (TILE * TILE * side * side, TILE * side * side + side, side * side + 1, side, 1)
+        return products.as_strided((products.shape[0], TILE, TILE, window, window), strides)
+
+    @staticmethod
+    def forward(ctx, products: Tensor, radius: int) -> Tensor:
+        ctx.radius, ctx.like = radius, products.shape
+        return _Band._view(products.contiguous(), radius).reshape(products.shape[0], TILE * TILE, -1)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        full = gradient.new_zeros(ctx.like)
+        view = _Band._view(full, ctx.radius)
+        view.copy_(gradient.reshape(view.shape))
+        return full, None
+
+
+def band_mask(radius: int, values: Tensor) -> Tensor:
+    """Lay (2r+1)^2 window values out like a tile's products, zeros outside the windows: (64, side^2)."""
+    full = values.new_zeros((1, TILE * TILE, (TILE + 2 * radius) ** 2))
+    _Band._view(full, radius).copy_(values.view(2 * radius + 1, 2 * radius + 1))
+    return full[0]
+
+
+def expected_displacement(correlation: Tensor, radius: int, temperature: Tensor) -> Tensor:
+    """Mean displacement (x, y) under the softmax of a local correlation: (B, (2r+1)^2, H, W) -> (B, 2, H, W)."""
+    steps = torch.arange(-radius, radius + 1, device=correlation.device, dtype=correlation.dtype)
+    dy, dx = torch.meshgrid(steps, steps, indexing="ij")
+    weights = torch.softmax(correlation * temperature, 1)
+    return torch.einsum("bkhw,ck->bchw", weights, torch.stack((dx.flatten(), dy.flatten())))

@@ -1,0 +1,82 @@
+"""The constrained mixture of Laplace distributions (Sec. 3.2): parametrisation, confidence, variance, likelihood."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pdc_sfm.network.settings import MixtureSettings
+
+SQRT2 = math.sqrt(2.0)
+
+
+class Constraint(nn.Module):
+    """Maps the predicted h to log-variances within each component's bounds (Eq. 4-5), for one branch."""
+
+    def __init__(self, settings: MixtureSettings, area: int):
+        super().__init__()
+        self.settings = settings
+        self.area = area
+        if settings.learned_bounds:  # lower = 1 + softplus(a), upper = lower + exp(b): the order of Eq. 4 holds
+            self.lower = nn.Parameter(torch.tensor(math.log(math.e - 1)))
+            self.upper = nn.Parameter(torch.tensor(math.log(area - 2.0)))
+
+    @property
+    def inputs(self) -> int:
+        """How many h the network must predict."""
+        m = self.settings
+        if not m.constrained or m.components == 1:
+            return m.components
+        return 2 if m.first == "bounded" else 1
+
+    def forward(self, h: Tensor) -> Tensor:
+        """h (B, inputs, H, W) -> log-variances (B, M, H, W)."""
+        m = self.settings
+        if not m.constrained:
+            return h
+        if m.components == 1:
+            return self._bounded(h, 1.0)
+        first = F.logsigmoid(h[:, :1]) if m.first == "bounded" else torch.zeros_like(h[:, :1])
+        parts = [first, self._bounded(h[:, -1:], 2.0)]
+        if m.components == 3:  # the outliers' own component: sigma_3^2 = beta_2^+ (appendix, number of components)
+            parts.append(torch.zeros_like(first) + self._upper(h).log())
+        return torch.cat(parts, 1)
+
+    def _upper(self, like: Tensor) -> Tensor:
+        if self.settings.learned_bounds:
+            return 1 + F.softplus(self.lower) + self.upper.exp()
+        return like.new_tensor(float(self.area))
+
+    def _bounded(self, h: Tensor, lower: float) -> Tensor:
+        if self.settings.upper == "infinite":
+            return torch.log(lower + h.exp())
+        upper = self._upper(h)
+        low = 1 + F.softplus(self.lower) if self.settings.learned_bounds else lower
+        # the shift by log B makes h = 0 a small variance
+        return torch.log(low + (upper - low) * torch.sigmoid(h - upper.log()))
+
+
+def p_r(log_var: Tensor, logits: Tensor, radius: float = 1.0) -> Tensor:
+    """P(|y - mu|_inf < R), Eq. 8: (B, M, H, W) twice -> (B, 1, H, W)."""
+    within = (1 - torch.exp(-SQRT2 * radius * torch.exp(-0.5 * log_var))) ** 2
+    return (torch.softmax(logits, 1) * within).sum(1, keepdim=True)
+
+
+def variance(log_var: Tensor, logits: Tensor) -> Tensor:
+    """Variance of the mixture, sum of alpha_m sigma_m^2: (B, 1, H, W)."""
+    return (torch.softmax(logits, 1) * log_var.exp()).sum(1, keepdim=True)
+
+
+def nll(flow: Tensor, log_var: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+    """-log p(target) per pixel, in the stable form of appendix B.1: (B, 1, H, W)."""
+    distance = (target - flow).abs().sum(1, keepdim=True)
+    exponent = logits - math.log(2.0) - log_var - SQRT2 * torch.exp(-0.5 * log_var) * distance
+    return torch.logsumexp(logits, 1, keepdim=True) - torch.logsumexp(exponent, 1, keepdim=True)
+
+
+def highest_p_r(radius: float, lowest_sigma: float = 1.0) -> float:
+    """The value P_R cannot exceed: all weight on the narrowest component. 0.573 for R = 1 and sigma_1 = 1."""
+    return (1 - math.exp(-SQRT2 * radius / lowest_sigma)) ** 2

@@ -1,0 +1,219 @@
+"""PDC-Net+ and its relatives, as two halves: `encode` an image once, `decode` any pair of codes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pdc_sfm.network.backbone import build_backbone
+from pdc_sfm.network.code import LOW_SIZE, ImageCode, LevelOutput
+from pdc_sfm.network.correlation import Tiles, expected_displacement, global_correlation
+from pdc_sfm.network.decoder import Refinement, ResidualDecoder
+from pdc_sfm.network.gocor import GlobalGOCor, LocalGOCor
+from pdc_sfm.network.mixture import Constraint
+from pdc_sfm.network.settings import NetworkSettings
+from pdc_sfm.network.uncertainty import Predictor, SliceMLP, SliceModule
+from pdc_sfm.network.warp import pixel_grid, rescale_flow, resize, resize_area, warp
+
+GRID = LOW_SIZE // 16  # side of the coarsest maps
+
+
+class PDCNet(nn.Module):
+    """Dense flow and its distribution from a reference image to a query image."""
+
+    def __init__(self, settings: NetworkSettings | None = None):
+        super().__init__()
+        self.settings = s = settings or NetworkSettings()
+        self.backbone_high = build_backbone(s)
+        self.backbone_low = None if s.shared_backbone else build_backbone(s)
+        channels = self.backbone_high.channels
+        self.strides = {level: stride for level, stride in zip(s.levels, (16, 8, *s.strides))}
+        if s.correlation == "gocor":
+            self.global_gocor = GlobalGOCor(channels[16], s.global_iterations)
+            self.local_gocor = LocalGOCor(s.local_iterations, s.radius)
+        self.levels = nn.ModuleDict({str(level): Level(level, s) for level in s.levels})
+
+    # --- one image -------------------------------------------------------------------------------------------------
+
+    def encode(self, images: Tensor) -> ImageCode:
+        """Images of one size, RGB in [0, 1], (B, 3, H, W) -> their code."""
+        size = (images.shape[-2], images.shape[-1])
+        high_size = tuple(max(LOW_SIZE, side // 8 * 8) for side in size)
+        low_backbone = self.backbone_low or self.backbone_high
+        low = low_backbone(self._resized(images, (LOW_SIZE, LOW_SIZE)), (16, 8))
+        high = self.backbone_high(self._resized(images, high_size), self.settings.strides)
+        features = {4: low[16], 3: low[8]}
+        features |= {level: high[self.strides[level]] for level in self.settings.levels[2:]}
+        for level in features:
+            if level == 4 or self.settings.normalise_local:
+                features[level] = _unit(features[level])
+        filters = {}
+        if self.settings.correlation == "gocor":
+            filters = {level: self.local_gocor(x) for level, x in features.items() if level != 4}
+        return ImageCode(features, filters, size, high_size)
+
+    @staticmethod
+    def _resized(images: Tensor, size: tuple[int, int]) -> Tensor:
+        return resize_area(images, size).contiguous(memory_format=torch.channels_last)
+
+    # --- a pair ----------------------------------------------------------------------------------------------------
+
+    def decode(self, reference: ImageCode, query: ImageCode, last_level: int = 0) -> tuple[LevelOutput, ...]:
+        """Estimates from coarse to fine. `last_level=3` stops after the 256x256 branch, for retrieval."""
+        low = (LOW_SIZE, LOW_SIZE)
+        output, feature = self._decode_global(reference, query)
+        outputs = [output]
+        for level in self.settings.levels[1:]:
+            if level < last_level:
+                break
+            sizes = (low, low) if level == 3 else (reference.high_size, query.high_size)
+            previous = outputs[-1]
+            if self.settings.detach_levels:
+                previous = _detached(previous)
+            up = self._upsample(level, previous, feature, sizes, reference.features[level].shape[-2:])
+            output, feature = self._decode_local(level, up, reference, query, sizes)
+            outputs.append(output)
+        return tuple(outputs)
+
+    def forward(self, reference: Tensor, query: Tensor) -> tuple[LevelOutput, ...]:
+        """Both halves at once, for training: images (B, 3, H, W) each."""
+        if reference.shape == query.shape:  # one pass of the backbone over both
+            codes = self.encode(torch.cat((reference, query)))
+            half = reference.shape[0]
+            return self.decode(codes._map(lambda x: x[:half]), codes._map(lambda x: x[half:]))
+        return self.decode(self.encode(reference), self.encode(query))
+
+    def _decode_global(self, reference: ImageCode, query: ImageCode) -> tuple[LevelOutput, Tensor]:
+        """Level 4: every position against every position of 16x16 maps."""
+        level = self.levels["4"]
+        ref, qry = reference.features[4], query.features[4]
+        plain = global_correlation(ref, qry)
+        correlation = self.global_gocor(ref, qry) if self.settings.correlation == "gocor" else plain
+        zeros = ref.new_zeros(ref.shape[0], 2, GRID, GRID)
+        feature, position = level.decoder(torch.cat((F.leaky_relu(correlation, 0.1), zeros), 1))
+        if self.settings.soft_argmax:
+            weights = torch.softmax(plain * level.temperature.exp(), 1)
+            ends = torch.linspace(-1, 1, GRID, device=ref.device, dtype=ref.dtype)
+            y, x = torch.meshgrid(ends, ends, indexing="ij")
+            position = position + torch.einsum("bkhw,ck->bchw", weights, torch.stack((x.flatten(), y.flatten())))
+        cells = (position + 1) * ((GRID - 1) / 2) - pixel_grid(GRID, GRID, like=position)
+        flow = cells * (LOW_SIZE / GRID)
+        slices = _unit(F.relu(plain)) if level.slices is not None else None
+        log_var, logits = level.mixture(slices, feature, None)
+        return LevelOutput(4, flow, log_var, logits, (LOW_SIZE,) * 2, (LOW_SIZE,) * 2), feature
+
+    def _upsample(self, level: int, previous: LevelOutput, feature: Tensor, sizes, shape) -> Upsampled:
+        """The estimate of the level before, brought to this level's resolution and units."""
+        module = self.levels[str(level)]
+        if level == 2:  # from the 256x256 branch to the images' own resolution
+            flow = rescale_flow(resize(previous.flow, shape), ((LOW_SIZE,) * 2, sizes[0]), ((LOW_SIZE,) * 2, sizes[1]))
+        else:
+            flow = module.up_flow(previous.flow)
+        up_feature = None if module.up_feature is None else module.up_feature(feature)
+        if previous.log_var is None or not self.settings.propagate:
+            return Upsampled(flow, up_feature, None)
+        mixture = torch.cat((resize(previous.log_var, shape), resize(previous.logits, shape)), 1)
+        return Upsampled(flow, up_feature, mixture)
+
+    def _decode_local(self, number, up, reference, query, sizes) -> tuple[LevelOutput, Tensor]:
+        """Levels 3 to 0: each position against a window around where the flow so far points."""
+        level, stride = self.levels[str(number)], self.strides[number]
+        warped = warp(query.features[number], up.flow / stride)
+        tiles = Tiles.of(warped, self.settings.radius)
+        plain = tiles.windows(tiles.products(reference.features[number]))
+        correlation = plain
+        if self.settings.correlation == "gocor":
+            correlation = tiles.windows(tiles.products(reference.filters[number]))
+        plain = F.leaky_relu(plain, 0.1)
+        correlation = F.leaky_relu(correlation, 0.1) if self.settings.correlation == "gocor" else plain
+        inputs = [correlation, up.flow, up.feature, up.mixture]
+        feature, residual = level.decoder(torch.cat([x for x in inputs if x is not None], 1))
+        if self.settings.soft_argmax:
+            residual = residual + stride * expected_displacement(plain, self.settings.radius, level.temperature.exp())
+        flow = up.flow + residual
+        predictor_feature = feature
+        if level.refinement is not None:
+            context, correction = level.refinement(torch.cat((feature, flow), 1))
+            flow, predictor_feature = flow + correction, feature + context
+        previous = up.flow if up.mixture is None else torch.cat((up.mixture, up.flow), 1)
+        log_var, logits = level.mixture(plain, predictor_feature, previous)
+        return LevelOutput(number, flow, log_var, logits, *sizes), feature
+
+
+class Upsampled:
+    """What a level receives from the one before it."""
+
+    def __init__(self, flow: Tensor, feature: Tensor | None, mixture: Tensor | None):
+        self.flow, self.feature, self.mixture = flow, feature, mixture
+
+
+class Level(nn.Module):
+    """The layers of one level: decoder, refinement, uncertainty, and the upsampling into it."""
+
+    def __init__(self, number: int, s: NetworkSettings):
+        super().__init__()
+        is_global = number == 4
+        area = s.mixture.low_area if number > 2 else s.mixture.high_area
+        self.constraint = Constraint(s.mixture, area)
+        mixture = 2 * s.mixture.components if s.uncertainty != "none" and s.propagate and not is_global else 0
+        within_branch = number in (3, 1, 0)
+        has_feature = number in (1, 0)
+        self.up_flow = nn.ConvTranspose2d(2, 2, 4, 2, 1) if within_branch else None
+        self.up_feature = nn.ConvTranspose2d(s.decoder_channels[-1], 2, 4, 2, 1) if has_feature else None
+        volume = GRID**2 if is_global else (2 * s.radius + 1) ** 2
+        self.decoder = ResidualDecoder(volume + 2 + 2 * has_feature + mixture, s.decoder_channels)
+        refined = number in s.refined_levels
+        self.refinement = (
+            Refinement(s.decoder_channels[-1] + 2, s.refinement_channels, s.refinement_dilations) if refined else None
+        )
+        if s.soft_argmax:
+            self.temperature = nn.Parameter(torch.tensor(2.0))
+        self.slices = self.predictor = None
+        self.uses_feature = s.uncertainty in ("both", "common")
+        if s.uncertainty == "none":
+            return
+        outputs = self.constraint.inputs + s.mixture.components
+        width = s.decoder_channels[-1] if self.uses_feature else 0
+        if s.uncertainty == "common":
+            self.predictor = nn.Conv2d(width, outputs, 3, padding=1)
+            return
+        if s.slice_layers == "mlp":
+            self.slices = SliceMLP(volume, s.slice_channels)
+        else:
+            self.slices = SliceModule(s.slice_channels, pool=is_global)
+        self.predictor = Predictor(
+            s.slice_channels[-1] + width + mixture + (0 if is_global else 2), s.predictor_channels, outputs
+        )
+
+    def mixture(self, slices: Tensor | None, feature: Tensor, previous: Tensor | None):
+        """-> log-variances and logits (B, M, h, w) each, or None twice for the flow-only baseline."""
+        if self.predictor is None:
+            return None, None
+        if self.slices is None:
+            x = self.predictor(feature)
+        else:
+            inputs = [self.slices(slices), feature if self.uses_feature else None, previous]
+            x = self.predictor(torch.cat([part for part in inputs if part is not None], 1))
+        h, logits = x.split((self.constraint.inputs, x.shape[1] - self.constraint.inputs), 1)
+        return self.constraint(h), logits
+
+
+def _unit(x: Tensor) -> Tensor:
+    """L2-normalise over channels."""
+    return x / torch.sqrt((x * x).sum(1, keepdim=True) + 1e-6)
+
+
+def _detached(output: LevelOutput) -> LevelOutput:
+    pieces = [None if x is None else x.detach() for x in (output.flow, output.log_var, output.logits)]
+    return LevelOutput(output.level, *pieces, output.reference_size, output.query_size)
+
+
+def upsample_estimate(output: LevelOutput, size: tuple[int, int], query_size: tuple[int, int] | None = None) -> LevelOutput:
+    """The finest level at another resolution of the reference (and of the query): flow rescaled, mixture as it is."""
+    query_size = query_size or size
+    flow = rescale_flow(resize(output.flow, size), (output.reference_size, size), (output.query_size, query_size))
+    log_var, logits = (None if x is None else resize(x, size) for x in (output.log_var, output.logits))
+    return LevelOutput(output.level, flow, log_var, logits, size, query_size)
+
+

@@ -1,0 +1,64 @@
+"""Uncertainty: what each pixel's correlation slice says of its match, and the mixture predicted from it (Sec. 3.3)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pdc_sfm.network.decoder import conv_bn, leaky
+
+CHUNK = 2048  # slices processed together, so that their activations stay in the processor's cache
+
+
+class SliceModule(nn.Module):
+    """The correlation uncertainty module: each pixel's correlation slice is an image of its own.
+
+    A slice of 9x9 (or 16x16, with pooling) displacements shrinks to one vector by unpadded 3x3 convolutions.
+    """
+
+    def __init__(self, channels: tuple[int, int, int, int], pool: bool = False):
+        super().__init__()
+        c0, c1, c2, c3 = channels
+        self.pool = nn.MaxPool2d(2) if pool else nn.Identity()
+        self.conv_0, self.conv_1 = conv_bn(1, c0, padding=0), conv_bn(c0, c1, padding=0)
+        self.conv_2 = conv_bn(c1, c2, padding=0)
+        self.output = nn.Conv2d(c2, c3, 3)
+
+    def forward(self, correlation: Tensor) -> Tensor:
+        """(B, d*d, H, W) -> (B, c3, H, W)."""
+        batch, size, height, width = correlation.shape
+        side = round(size**0.5)
+        slices = correlation.permute(0, 2, 3, 1).reshape(-1, 1, side, side)
+        chunks = (slices,) if torch.is_grad_enabled() else slices.split(CHUNK)
+        vectors = torch.cat([self._slices(chunk).flatten(1) for chunk in chunks])
+        return vectors.view(batch, height, width, -1).permute(0, 3, 1, 2)
+
+    def _slices(self, x: Tensor) -> Tensor:
+        x = self.pool(leaky(self.conv_0(x)))
+        return self.output(leaky(self.conv_2(leaky(self.conv_1(x)))))
+
+
+class SliceMLP(nn.Module):
+    """A cheaper slice module: fully connected layers on each pixel's slice."""
+
+    def __init__(self, inputs: int, channels: tuple[int, int, int, int]):
+        super().__init__()
+        c0, c1, c2, c3 = channels
+        self.conv_0, self.conv_1 = conv_bn(inputs, c0, 1), conv_bn(c0, c1, 1)
+        self.conv_2, self.output = conv_bn(c1, c2, 1), nn.Conv2d(c2, c3, 1)
+
+    def forward(self, correlation: Tensor) -> Tensor:
+        x = leaky(self.conv_1(leaky(self.conv_0(correlation))))
+        return self.output(leaky(self.conv_2(x)))
+
+
+class Predictor(nn.Module):
+    """The uncertainty predictor: slice vector, flow feature and the level before -> h and the mixture's logits."""
+
+    def __init__(self, inputs: int, channels: tuple[int, int], outputs: int):
+        super().__init__()
+        self.conv_0, self.conv_1 = conv_bn(inputs, channels[0]), conv_bn(channels[0], channels[1])
+        self.output = nn.Conv2d(channels[1], outputs, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.output(leaky(self.conv_1(leaky(self.conv_0(x)))))
