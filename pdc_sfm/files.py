@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pdc_sfm.errors import BusyError
 
 @contextlib.contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it is flushed to disk and renamed to `path`, on error removed."""
+    """Yield a temporary path beside `path`; on success it is flushed to disk and renamed, on error removed."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -38,8 +39,35 @@ def write_text(path: Path | str, text: str) -> None:
 
 
 @contextlib.contextmanager
+def atomic_folder(path: Path | str, marker: str) -> Iterator[Path]:
+    """Yield an empty folder beside `path`; on success its content takes the place of the same names in `path`.
+
+    Other files in `path` are left alone. `marker`, a file of the content, is removed first and comes last: while it is
+    there, all the rest belongs together. Hold the lock of `path` (`exclusive`) meanwhile.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed
+    partial.mkdir()
+    try:
+        yield partial
+        if not path.exists():
+            os.rename(partial, path)
+            return
+        (path / marker).unlink(missing_ok=True)
+        for entry in sorted(partial.iterdir(), key=lambda entry: entry.name == marker):
+            target = path / entry.name
+            if target.is_dir():
+                shutil.rmtree(target)
+            os.replace(entry, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def exclusive(path: Path | str, wait: bool = False) -> Iterator[None]:
-    """Hold the lock of an output. A second process waits, or is refused with a clear line. The lock dies with its owner."""
+    """Hold the lock of an output. A second process waits, or is refused. The lock dies with its owner."""
     path = Path(path)
     lock = path.with_name(f".{path.name}.lock")
     lock.parent.mkdir(parents=True, exist_ok=True)

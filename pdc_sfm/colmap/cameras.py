@@ -1,0 +1,91 @@
+"""Cameras: models by name, settings for a reconstruction, and lists of images with intrinsics."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pycolmap
+
+from pdc_sfm.errors import FormatError, SettingsError
+from pdc_sfm.settings import require
+
+MODELS = tuple(name for name in pycolmap.CameraModelId.__members__ if name != "INVALID")
+
+
+@dataclasses.dataclass(frozen=True)
+class CameraSettings:
+    """Intrinsics of a reconstruction."""
+
+    model: str = "SIMPLE_RADIAL"
+    params: tuple[float, ...] = ()  # empty: focal length from EXIF or a guess, then refined
+    mode: Literal["auto", "single", "per_folder", "per_image"] = "auto"  # which images share a camera
+    refine: bool = True  # adjust focal length and distortion in bundle adjustment
+
+    def __post_init__(self) -> None:
+        expected = camera_parameters(self.model)
+        require(
+            len(self.params) in (0, len(expected)),
+            f"camera.params has {len(self.params)} values, {self.model} takes {len(expected)}: {', '.join(expected)}",
+        )
+
+
+def camera_parameters(model: str) -> list[str]:
+    """Names of the parameters of a camera model, in COLMAP's order; an error if there is no such model."""
+    if model not in MODELS:
+        close = difflib.get_close_matches(model.upper(), MODELS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(MODELS)}"
+        raise SettingsError(f"unknown camera model {model}: {hint}")
+    camera = pycolmap.Camera.create_from_model_name(1, model, 1.0, 2, 2)
+    return [name.strip() for name in camera.params_info.split(",")]
+
+
+def make_camera(model: str, width: int, height: int, params: Sequence[float]) -> pycolmap.Camera:
+    """A camera with fixed, trusted intrinsics."""
+    expected = camera_parameters(model)
+    if len(params) != len(expected):
+        raise SettingsError(f"{model} takes {len(expected)} parameters ({', '.join(expected)}), not {len(params)}")
+    if width < 1 or height < 1:
+        raise SettingsError(f"an image of {width} x {height} pixels")
+    camera = pycolmap.Camera(model=model, width=width, height=height, params=list(params))
+    camera.has_prior_focal_length = True
+    return camera
+
+
+def read_camera_list(path: Path | str) -> dict[str, pycolmap.Camera]:
+    """Images with intrinsics, `NAME MODEL WIDTH HEIGHT PARAMS...` a line. `path` may be a glob of several files."""
+    path = Path(path)
+    files = [path] if path.is_file() else sorted(path.parent.glob(path.name))
+    if not files:
+        raise FormatError(f"no list of images with intrinsics at {path}")
+    cameras: dict[str, pycolmap.Camera] = {}
+    for file in files:
+        for number, line in enumerate(_read_lines(file), start=1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            cameras[words[0]] = _parse_camera(words, f"{file} line {number}")
+    if not cameras:
+        raise FormatError(f"{path} lists no image")
+    return cameras
+
+
+def _read_lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"cannot read {file}: {error}") from None
+
+
+def _parse_camera(words: list[str], where: str) -> pycolmap.Camera:
+    name, *intrinsics = words
+    if len(intrinsics) < 4:
+        raise FormatError(f"{where}: {name} has no intrinsics; write NAME MODEL WIDTH HEIGHT PARAMS...")
+    model, width, height, *params = intrinsics
+    try:
+        return make_camera(model, int(width), int(height), [float(p) for p in params])
+    except (SettingsError, ValueError) as error:
+        raise FormatError(f"{where}: {name}: {error}") from None
