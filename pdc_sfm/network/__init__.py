@@ -3,9 +3,10 @@
 from pdc_sfm.network.code import ImageCode, LevelOutput
 from pdc_sfm.network.image import prepare_image
 from pdc_sfm.network.model import PDCNet, upsample_estimate
-from pdc_sfm.network.settings import PDCNET, PDCNET_PLUS, MixtureSettings, NetworkSettings
+from pdc_sfm.network.settings import COMPACT, PDCNET, PDCNET_PLUS, MixtureSettings, NetworkSettings
 
 __all__ = [
+    "COMPACT",
     "PDCNET",
     "PDCNET_PLUS",
     "ImageCode",

@@ -33,6 +33,21 @@ class PDCNet(nn.Module):
             self.global_gocor = GlobalGOCor(channels[16], s.global_iterations)
             self.local_gocor = LocalGOCor(s.local_iterations, s.radius)
         self.levels = nn.ModuleDict({str(level): Level(level, s) for level in s.levels})
+        self._initialise()
+
+    def _initialise(self) -> None:
+        """Start with residuals near zero and bilinear upsampling, so that an untrained level passes its input on."""
+        ramp = torch.tensor((0.25, 0.75, 0.75, 0.25))
+        for level in self.levels.values():
+            outputs = [level.decoder.output] + ([level.refinement.output] if level.refinement is not None else [])
+            for layer in outputs:
+                nn.init.normal_(layer.weight, std=1e-3)
+                nn.init.zeros_(layer.bias)
+            if level.up_flow is not None:
+                nn.init.zeros_(level.up_flow.weight)
+                nn.init.zeros_(level.up_flow.bias)
+                for axis in range(2):
+                    level.up_flow.weight.data[axis, axis] = torch.outer(ramp, ramp).to(level.up_flow.weight.device)
 
     # --- one image -------------------------------------------------------------------------------------------------
 
@@ -45,9 +60,9 @@ class PDCNet(nn.Module):
         high = self.backbone_high(self._resized(images, high_size), self.settings.strides)
         features = {4: low[16], 3: low[8]}
         features |= {level: high[self.strides[level]] for level in self.settings.levels[2:]}
-        for level in features:
-            if level == 4 or self.settings.normalise_local:
-                features[level] = _unit(features[level])
+        features[4] = _unit(features[4])
+        if self.settings.normalise_local:  # scaled so that a mean over channels is a cosine
+            features |= {n: _unit(x) * x.shape[1] ** 0.5 for n, x in features.items() if n != 4}
         filters = {}
         if self.settings.correlation == "gocor":
             filters = {level: self.local_gocor(x) for level, x in features.items() if level != 4}
@@ -168,7 +183,7 @@ class Level(nn.Module):
             Refinement(s.decoder_channels[-1] + 2, s.refinement_channels, s.refinement_dilations) if refined else None
         )
         if s.soft_argmax:
-            self.temperature = nn.Parameter(torch.tensor(2.0))
+            self.temperature = nn.Parameter(torch.tensor(3.0))  # logarithm
         self.slices = self.predictor = None
         self.uses_feature = s.uncertainty in ("both", "common")
         if s.uncertainty == "none":

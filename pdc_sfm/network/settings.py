@@ -83,3 +83,17 @@ class NetworkSettings:
 
 PDCNET_PLUS = NetworkSettings()
 PDCNET = NetworkSettings(shared_backbone=True)
+COMPACT = NetworkSettings(
+    backbone="efficientnet_lite0",
+    shared_backbone=True,
+    pyramid_channels=(128, 96, 64),
+    normalise_local=True,
+    correlation="plain",
+    decoder_channels=(64, 64, 64, 48, 32),
+    refinement_channels=(64, 64, 64, 48, 32),
+    refinement_dilations=(1, 2, 4, 8, 1),
+    slice_layers="mlp",
+    slice_channels=(64, 32, 16, 8),
+    soft_argmax=True,
+    detach_levels=True,
+)

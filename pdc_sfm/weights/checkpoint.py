@@ -1,0 +1,199 @@
+"""Weights files: what a file holds, loading it into a network, and writing our own format.
+
+Ours is safetensors, with the network's settings as JSON in the metadata. The authors' PyTorch files are read without
+executing anything in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pdc_sfm.errors import CheckpointError, SettingsError
+from pdc_sfm.files import atomic_path
+from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet
+from pdc_sfm.settings import from_dict, to_dict
+from pdc_sfm.weights.names import is_authors, our_name
+from pdc_sfm.weights.torch_files import read_torch_file
+
+METADATA_KEY = "pdc_sfm.network"
+BUILT_IN = "compact"
+KNOWN = {PDCNET_PLUS: "PDC-Net+", PDCNET: "PDC-Net"}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The content of a weights file, under our parameter names."""
+
+    path: Path
+    form: str  # "safetensors", "PyTorch training checkpoint" or "PyTorch state dict"
+    network: str  # the name of the network
+    settings: NetworkSettings
+    tensors: dict[str, Tensor]
+    missing: tuple[str, ...]  # names the network has and the file has not
+    unexpected: tuple[str, ...]  # names the file has and the network has not
+    misshapen: tuple[str, ...]
+    metadata: dict[str, str]
+
+    @property
+    def parameters(self) -> int:
+        return sum(t.numel() for t in self.tensors.values() if t.is_floating_point())
+
+    @property
+    def complete(self) -> bool:
+        return not (self.missing or self.unexpected or self.misshapen)
+
+
+def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, str], str]:
+    """The named tensors of any accepted weights file, its metadata, and the form of the file."""
+    path = Path(path)
+    if not path.is_file():
+        kind = "is a folder" if path.is_dir() else "does not exist"
+        raise CheckpointError(f"weights {path}: {kind}; give a .safetensors, .pth or .pth.tar file")
+    with open(path, "rb") as file:
+        head = file.read(16)
+    if not head:
+        raise CheckpointError(f"weights {path} is empty: download it again")
+    if len(head) > 8 and head[8:9] == b"{":
+        return (*_read_safetensors(path), "safetensors")
+    content = read_torch_file(path)
+    if isinstance(content, Mapping):
+        for key in ("state_dict", "net", "model"):
+            if isinstance(content.get(key), Mapping):
+                return _named_tensors(path, content[key]), {}, "PyTorch training checkpoint"
+        return _named_tensors(path, content), {}, "PyTorch state dict"
+    raise CheckpointError(f"weights {path} holds a {type(content).__name__}, not named tensors")
+
+
+def read_checkpoint(path: Path | str) -> Checkpoint:
+    """Read a file and say which network it holds, and what is missing or unexpected in it."""
+    path = Path(path)
+    tensors, metadata, form = read_tensors(path)
+    if METADATA_KEY in metadata:
+        settings = _settings_from(path, metadata[METADATA_KEY])
+        name = KNOWN.get(settings, metadata.get("pdc_sfm.name", f"{settings.backbone} network"))
+    elif is_authors(tensors):
+        low = any(n.removeprefix("module.").startswith("pyramid_256.") for n in tensors)
+        settings = PDCNET_PLUS if low else PDCNET
+        name = KNOWN[settings]
+        tensors = {our_name(n) or n: t for n, t in tensors.items()}
+    else:
+        raise CheckpointError(f"weights {path} hold {_guess(tensors)}, not a network of the PDC-Net family")
+    with torch.device("meta"):
+        expected = {n: tuple(t.shape) for n, t in PDCNet(settings).state_dict().items()}
+    wrong = [
+        f"{n}: {tuple(tensors[n].shape)} instead of {shape}"
+        for n, shape in expected.items()
+        if n in tensors and tuple(tensors[n].shape) != shape
+    ]
+    return Checkpoint(
+        path, form, name, settings, tensors,
+        missing=tuple(sorted(set(expected) - set(tensors))),
+        unexpected=tuple(sorted(set(tensors) - set(expected))),
+        misshapen=tuple(wrong),
+        metadata=metadata,
+    )  # fmt: skip
+
+
+def load_network(path: Path | str | None = None, device: str | torch.device = "cpu") -> PDCNet:
+    """A network ready for inference: from a file, or the built-in compact one."""
+    checkpoint = read_checkpoint(built_in_path() if path is None or str(path) == BUILT_IN else path)
+    network = PDCNet(checkpoint.settings)
+    fill(network, checkpoint)
+    return network.eval().to(device)
+
+
+def fill(network: PDCNet, checkpoint: Checkpoint) -> None:
+    """Put a checkpoint's tensors into a network; anything missing, unexpected or misshapen is an error."""
+    if not checkpoint.complete:
+        problems = [
+            f"{len(names)} {word} (first: {names[0]})"
+            for word, names in (
+                ("missing", checkpoint.missing),
+                ("unexpected", checkpoint.unexpected),
+                ("of another shape", checkpoint.misshapen),
+            )
+            if names
+        ]
+        raise CheckpointError(
+            f"weights {checkpoint.path} do not fit {checkpoint.network}: {', '.join(problems)}; "
+            f"`pdc-sfm weights inspect` lists them"
+        )
+    network.load_state_dict({n: t.float() if t.is_floating_point() else t for n, t in checkpoint.tensors.items()})
+
+
+def built_in_path() -> Path:
+    """The model that ships with the package."""
+    path = Path(str(resources.files("pdc_sfm.weights") / f"{BUILT_IN}.safetensors"))
+    if not path.is_file():
+        raise CheckpointError(f"the built-in model {path} is missing: install the package again, or pass a weights file")
+    return path
+
+
+def save_network(
+    path: Path | str, network: PDCNet, half: bool = False, extra: Mapping[str, str] | None = None
+) -> None:
+    """Write safetensors with the architecture in the metadata, at once or not at all."""
+    save_tensors(path, network.state_dict(), network.settings, half, extra)
+
+
+def save_tensors(path, tensors: Mapping[str, Tensor], settings: NetworkSettings, half=False, extra=None) -> None:
+    from safetensors.torch import save_file
+
+    dtype = torch.float16 if half else torch.float32
+    data = {n: (t.to(dtype) if t.is_floating_point() else t).contiguous().cpu().clone() for n, t in tensors.items()}
+    metadata = {METADATA_KEY: json.dumps(to_dict(settings)), **(extra or {})}
+    with atomic_path(path) as partial:
+        save_file(data, partial, metadata=metadata)
+
+
+def sha256(path: Path | str) -> str:
+    """Hash of a file, as published beside downloads."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256(file)
+
+
+def _sha256(file) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is not a readable safetensors file ({error}): it may be truncated") from None
+
+
+def _named_tensors(path: Path, content: Mapping[Any, Any]) -> dict[str, Tensor]:
+    tensors = {str(n): t for n, t in content.items() if isinstance(t, Tensor)}
+    if not tensors:
+        raise CheckpointError(f"weights {path} hold no named tensors")
+    return tensors
+
+
+def _settings_from(path: Path, text: str) -> NetworkSettings:
+    try:
+        return from_dict(NetworkSettings, json.loads(text))
+    except (ValueError, SettingsError) as error:
+        raise CheckpointError(f"weights {path}: its description of the network is not readable: {error}") from None
+
+
+def _guess(tensors: Mapping[str, Tensor]) -> str:
+    if "conv1a.weight" in tensors and "convDb.weight" in tensors:
+        return "SuperPoint (use it with `pdc-sfm keypoints`)"
+    shown = ", ".join(list(tensors)[:3])
+    return f"{len(tensors)} tensors of an unknown network ({shown}, ...)"
