@@ -1,0 +1,86 @@
+"""Models on disk, in COLMAP's format, with a summary and a coloured point cloud beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm import __version__
+from pdc_sfm.colmap.pointcloud import model_points, remove_outliers, write_ply
+from pdc_sfm.colmap.quiet import colmap_log
+from pdc_sfm.errors import FormatError, UserError
+
+SUMMARY = "summary.json"  # written last: its presence says that a result is complete
+
+
+class ReconstructionError(UserError):
+    """COLMAP could not make a model of what it was given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSummary:
+    """What one wants to know first about a model."""
+
+    images: int  # that could have been registered
+    registered: int
+    points: int
+    mean_track_length: float
+    reprojection_error: float  # pixels, mean over points
+
+    def __str__(self) -> str:
+        return (
+            f"{self.registered} of {self.images} images registered, {self.points:,} points, "
+            f"mean track length {self.mean_track_length:.2f}, reprojection error {self.reprojection_error:.2f} px"
+        )
+
+
+def load_model(path: Path | str) -> pycolmap.Reconstruction:
+    """Read a model from its folder (.bin or .txt files)."""
+    path = Path(path)
+    for suffix in (".bin", ".txt"):
+        if all((path / f"{name}{suffix}").is_file() for name in ("cameras", "images", "points3D")):
+            break
+    else:
+        raise FormatError(f"{path} holds no COLMAP model: expected cameras, images and points3D, as .bin or .txt")
+    try:
+        with colmap_log():
+            return pycolmap.Reconstruction(path)
+    except (ValueError, RuntimeError, IndexError, OverflowError) as error:
+        raise FormatError(f"cannot read the COLMAP model in {path}: {error}") from None
+
+
+def model_poses(model: pycolmap.Reconstruction) -> dict[str, np.ndarray]:
+    """`cam_from_world` (3, 4) of every registered image, by name."""
+    images = (model.image(image_id) for image_id in sorted(model.reg_image_ids()))
+    return {image.name: np.asarray(image.cam_from_world().matrix()) for image in images}
+
+
+def summarize(model: pycolmap.Reconstruction, images: int | None = None) -> ModelSummary:
+    """Figures of a model; `images` is how many could have been registered."""
+    return ModelSummary(
+        images=model.num_images() if images is None else images,
+        registered=model.num_reg_images(),
+        points=model.num_points3D(),
+        mean_track_length=model.compute_mean_track_length() if model.num_points3D() else 0.0,
+        reprojection_error=model.compute_mean_reprojection_error() if model.num_points3D() else 0.0,
+    )
+
+
+def save_model(
+    folder: Path, model: pycolmap.Reconstruction, summary: ModelSummary, notes: dict[str, Any], keep_outliers: bool
+) -> None:
+    """Write model, point cloud and summary into a folder (which `files.atomic_folder` then publishes)."""
+    model.write_binary(folder)
+    points, colors = model_points(model)
+    if not keep_outliers:
+        keep = remove_outliers(points)
+        points, colors = points[keep], colors[keep]
+    write_ply(folder / "points.ply", points, colors)
+    content = {"model": dataclasses.asdict(summary), **notes}
+    content["versions"] = {"pdc_sfm": __version__, "pycolmap": pycolmap.__version__}
+    (folder / SUMMARY).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,63 @@
+"""Pair lists: `name0 name1` a line, query first. Retrieval lists are the same, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pdc_sfm.errors import FormatError
+from pdc_sfm.files import write_text
+
+
+def read_pairs(path: Path | str) -> list[tuple[str, str]]:
+    """All pairs of a list, in its order, repetitions included."""
+    pairs = []
+    for number, words in _rows(Path(path)):
+        if len(words) != 2:
+            raise FormatError(f"{path} line {number}: a pair is two names without spaces, not: {' '.join(words)}")
+        pairs.append((words[0], words[1]))
+    if not pairs:
+        raise FormatError(f"{path} lists no pair")
+    return pairs
+
+
+def unique_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Pairs without repetitions, reversed repetitions and pairs of an image with itself."""
+    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    for first, second in pairs:
+        if first != second:
+            seen.setdefault((min(first, second), max(first, second)), (first, second))
+    return list(seen.values())
+
+
+def read_retrieval(path: Path | str) -> dict[str, list[str]]:
+    """Query -> database images, best first. A row with the query alone means that nothing was retrieved for it."""
+    retrieved: dict[str, list[str]] = {}
+    for number, words in _rows(Path(path)):
+        if len(words) > 2:
+            raise FormatError(f"{path} line {number}: expected `query database`, not: {' '.join(words)}")
+        names = retrieved.setdefault(words[0], [])
+        names += [name for name in words[1:] if name not in names]
+    if not retrieved:
+        raise FormatError(f"{path} lists no query")
+    return retrieved
+
+
+def write_pairs(path: Path | str, pairs: Iterable[tuple[str, str]]) -> None:
+    """Write a pair list at once. Names with spaces cannot be written: hloc and COLMAP split lines at blanks."""
+    lines = []
+    for pair in pairs:
+        for name in pair:
+            if not name or len(name.split()) != 1:
+                raise FormatError(f"'{name}' cannot stand in a pair list, which separates names by blanks: rename it")
+        lines.append(f"{pair[0]} {pair[1]}\n")
+    write_text(path, "".join(lines))
+
+
+def _rows(path: Path) -> Iterable[tuple[int, list[str]]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"cannot read the pair list {path}: {error}") from None
+    rows = ((number, line.split()) for number, line in enumerate(lines, start=1))
+    return [(number, words) for number, words in rows if words and not words[0].startswith("#")]

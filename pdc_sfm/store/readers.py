@@ -1,0 +1,99 @@
+"""Reading hloc feature and match files, ours or hloc's own: both pair orders, old names, short `matches0`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from pdc_sfm.errors import FormatError
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageKeypoints:
+    """Keypoints of one image, as pixel indices (see `pdc_sfm.pixels`)."""
+
+    points: np.ndarray  # (N, 2) float32
+    uncertainty: np.ndarray | float | None  # pixels, for the image or (N,) for each keypoint; None if not recorded
+    image_size: tuple[int, int] | None  # (width, height); None if not recorded
+
+
+class FeatureFile:
+    """An open feature file."""
+
+    def __init__(self, file: h5py.File):
+        self._file = file
+
+    def __contains__(self, name: str) -> bool:
+        return f"{name}/keypoints" in self._file
+
+    def keypoints(self, name: str) -> ImageKeypoints:
+        """Keypoints of an image of the file."""
+        if name not in self:
+            raise FormatError(f"{self._file.filename} has no keypoints of {name}: was it made from other images?")
+        group = self._file[name]
+        data = group["keypoints"]
+        points = data[()].astype(np.float32)
+        if points.ndim != 2 or points.shape[1] < 2:
+            raise FormatError(f"{self._file.filename}: keypoints of {name} have shape {points.shape}, expected (N, 2)")
+        size = tuple(int(s) for s in group["image_size"][()]) if "image_size" in group else None
+        return ImageKeypoints(points[:, :2], data.attrs.get("uncertainty"), size)
+
+
+class MatchFile:
+    """An open match file."""
+
+    def __init__(self, file: h5py.File):
+        self._file = file
+
+    def __contains__(self, pair: tuple[str, str]) -> bool:
+        return self._find(*pair) is not None
+
+    def matches(self, name0: str, name1: str) -> tuple[np.ndarray, np.ndarray]:
+        """Indices (M, 2) int32 of matched keypoints of the two images, and scores (M,) float32."""
+        found = self._find(name0, name1)
+        if found is None:
+            raise FormatError(f"{self._file.filename} has no matches of {name0} {name1}: was another list matched?")
+        group, reversed_pair = found
+        matches0 = group["matches0"][()]
+        index = np.flatnonzero(matches0 >= 0)
+        matches = np.stack([index, matches0[index]], axis=1).astype(np.int32)
+        scores = group["matching_scores0"][()][index] if "matching_scores0" in group else np.ones(len(index))
+        return matches[:, ::-1] if reversed_pair else matches, scores.astype(np.float32)
+
+    def _find(self, name0: str, name1: str) -> tuple[h5py.Group, bool] | None:
+        """The group of a pair and whether it is stored in the other order. Without `matches0` it is unfinished."""
+        for separator in ("/", "_"):  # "_": files of older hloc versions
+            for first, second in ((name0, name1), (name1, name0)):
+                group = self._file.get(separator.join((first.replace("/", "-"), second.replace("/", "-"))))
+                if isinstance(group, h5py.Group) and "matches0" in group:
+                    return group, first != name0
+        return None
+
+
+@contextlib.contextmanager
+def open_features(path: Path | str) -> Iterator[FeatureFile]:
+    """Open a feature file for reading."""
+    with _open(path, "feature") as file:
+        yield FeatureFile(file)
+
+
+@contextlib.contextmanager
+def open_matches(path: Path | str) -> Iterator[MatchFile]:
+    """Open a match file for reading."""
+    with _open(path, "match") as file:
+        yield MatchFile(file)
+
+
+def _open(path: Path | str, kind: str) -> h5py.File:
+    path = Path(path)
+    if not path.is_file():
+        raise FormatError(f"there is no {kind} file {path}")
+    try:
+        return h5py.File(path, "r", libver="latest")
+    except OSError as error:
+        raise FormatError(f"{path} is not a readable {kind} file (h5): {error}") from None
