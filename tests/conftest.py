@@ -1,0 +1,24 @@
+"""What all tests share."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data beside the project; tests that need it are skipped where it is absent."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("needs the folder of real data beside the project, which is not here")
+    return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _few_threads():
+    """Tests run on two threads, as the smallest machine this is made for."""
+    import torch
+
+    torch.set_num_threads(2)
