@@ -14,6 +14,7 @@ from pdc_sfm.errors import UserError
 # verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`.
 VERBS = {
     "weights": "inspect a weights file, or convert it to safetensors",
+    "train": "train a network, adapt one to a reconstruction, or look at training pairs",
     "demo": "run the built-in example from start to end",
 }
 

@@ -1,0 +1,39 @@
+"""Write a sheet of training pairs: reference, query, flow, masks, and the query warped back onto the reference.
+
+Example:
+  pdc-sfm train preview --photos photos/ --objects cutouts/ --output sheet.png size=256,384 photometric.strength=0
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--photos", type=Path, required=True, help="folder of photographs")
+    parser.add_argument("--objects", type=Path, help="folder of RGBA cut-outs (default: cut from the photographs)")
+    parser.add_argument("--output", type=Path, required=True, help="picture to write, for example sheet.png")
+    parser.add_argument("--pairs", type=int, default=8, help="rows of the sheet (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="another seed, other pairs (default: %(default)s)")
+    parser.add_argument("--config", type=Path, help="YAML file of pair settings")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="pair settings, such as mask=none")
+
+
+def run(args: argparse.Namespace) -> None:
+    from pdc_sfm.errors import UserError
+    from pdc_sfm.images import write_image
+    from pdc_sfm.settings import load_settings
+    from pdc_sfm.training.pairs import PairSettings
+    from pdc_sfm.training.photographs import open_cutouts, open_photographs
+    from pdc_sfm.training.preview import sheet
+    from pdc_sfm.training.stream import PairStream
+
+    if args.pairs < 1 or args.seed < 0:
+        raise UserError(f"--pairs {args.pairs} --seed {args.seed}: at least one pair, and a seed of 0 or more")
+    settings = load_settings(PairSettings, args.config, args.settings)
+    photos = open_photographs(args.photos)
+    print(photos.summary())
+    stream = PairStream(photos, open_cutouts(args.objects) if args.objects else None, settings, args.seed, batch_size=1)
+    write_image(args.output, sheet(stream.pair(i) for i in range(args.pairs)))
+    print(f"wrote {args.pairs} pairs to {args.output}")

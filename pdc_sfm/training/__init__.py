@@ -1,0 +1,1 @@
+"""Self-supervised pairs, losses and the trainer."""
