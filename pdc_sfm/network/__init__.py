@@ -2,6 +2,7 @@
 
 from pdc_sfm.network.code import ImageCode, LevelOutput
 from pdc_sfm.network.image import prepare_image
+from pdc_sfm.network.inference import for_inference
 from pdc_sfm.network.model import PDCNet, upsample_estimate
 from pdc_sfm.network.settings import COMPACT, PDCNET, PDCNET_PLUS, MixtureSettings, NetworkSettings
 
@@ -14,6 +15,7 @@ __all__ = [
     "MixtureSettings",
     "NetworkSettings",
     "PDCNet",
+    "for_inference",
     "prepare_image",
     "upsample_estimate",
 ]

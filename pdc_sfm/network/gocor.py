@@ -48,12 +48,19 @@ class _Objective(nn.Module):
         return (self.filter_reg**2).clamp(min=1e-10)
 
 
-def _residual(correlation: Tensor, label: Tensor, weight: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """v+ s' r, the weighted residual sent back, and v+ s', the slope: r = v+ (s(c, m) - y)."""
-    half_minus, half_plus = (1 - mask) / 2, (1 + mask) / 2
-    activated = half_minus * correlation.abs() + half_plus * correlation
-    slope = weight * (half_minus * correlation.sign() + half_plus)
-    return slope * (weight * (activated - label)), slope
+class _Residual:
+    """The residual r = v+ (s(c, m) - y) of a correlation c, and its slope v+ s'.
+
+    s(c, m) = (1-m)/2 |c| + (1+m)/2 c equals s'(c, m) c, so both come from the sign of c.
+    """
+
+    def __init__(self, label: Tensor, weight: Tensor, mask: Tensor):
+        self.odd, self.even, self.target = weight * (1 - mask) / 2, weight * (1 + mask) / 2, -weight * label
+
+    def __call__(self, correlation: Tensor) -> tuple[Tensor, Tensor]:
+        """-> v+ s' r, which goes back to the filter, and v+ s'."""
+        slope = torch.addcmul(self.even, self.odd, correlation.sign())
+        return slope * torch.addcmul(self.target, slope, correlation), slope
 
 
 class LocalGOCor(nn.Module):
@@ -81,22 +88,21 @@ class LocalGOCor(nn.Module):
 
     def _optimise(self, w: Tensor, neighbours: Tensor, channels: int) -> Tensor:
         """Steepest descent on a few tiles: w (T, 64, C), neighbours (T, side^2, C)."""
-        label, weight, mask = (band_mask(self.radius, v) for v in self.objective.maps(self._distance(w)))
+        residual = _Residual(*(band_mask(self.radius, v) for v in self.objective.maps(self._distance(w))))
         regularisation = self.objective.regularisation / channels**2
         step = self.objective.log_step_length.exp()
         scaled = neighbours / channels  # the local correlation is a mean over channels
         across = scaled.transpose(1, 2)
         correlation = torch.bmm(w, across)
         for iteration in range(self.iterations):
-            back, slope = _residual(correlation, label, weight, mask)
-            gradient = torch.bmm(back, scaled) + regularisation * w
+            back, slope = residual(correlation)
+            gradient = torch.addcmul(torch.bmm(back, scaled), w, regularisation)
             gradient_correlation = torch.bmm(gradient, across)
-            norm = (gradient * gradient).sum(-1, keepdim=True)
-            curvature = ((slope * gradient_correlation) ** 2).sum(-1, keepdim=True) + regularisation * norm
-            length = step * norm / curvature.clamp(min=1e-8)
-            w = w - length * gradient
+            norm = _squares(gradient)
+            length = -step * norm / (_squares(slope * gradient_correlation) + regularisation * norm).clamp(min=1e-8)
+            w = torch.addcmul(w, gradient, length)
             if iteration + 1 < self.iterations:
-                correlation = correlation - length * gradient_correlation
+                correlation = torch.addcmul(correlation, gradient_correlation, length)
         return w
 
     def _distance(self, like: Tensor) -> Tensor:
@@ -124,13 +130,13 @@ class GlobalGOCor(nn.Module):
         batch, _, height, width = reference.shape
         sizes = (*reference.shape[-2:], *query.shape[-2:])
         ref, qry = reference.flatten(2).transpose(1, 2), query.flatten(2).transpose(1, 2)  # (B, P, C)
-        label, weight, mask = self.objective.maps(self._distances(height, width, reference))
+        residual = _Residual(*self.objective.maps(self._distances(height, width, reference)))
         regularisation, step = self.objective.regularisation, self.objective.log_step_length.exp()
         filters = self._initial(ref)
         on_ref, on_qry = filters @ ref.mT, filters @ qry.mT  # (B, P, P), (B, P, Q)
         smooth = self._smooth(on_qry, sizes)
         for _ in range(self.iterations):
-            back, slope = _residual(on_ref, label, weight, mask)
+            back, slope = residual(on_ref)
             gradient = back @ ref + regularisation * filters + self._smooth_transposed(smooth, sizes) @ qry
             gradient_on_ref, gradient_on_qry = gradient @ ref.mT, gradient @ qry.mT
             gradient_smooth = self._smooth(gradient_on_qry, sizes)
@@ -169,6 +175,11 @@ class GlobalGOCor(nn.Module):
         x = F.conv_transpose2d(x.flatten(0, 1), self.weight2, padding=1)
         x = x.view(batch, hq * wq, -1, h * w).permute(0, 3, 2, 1).reshape(batch * h * w, -1, hq, wq)
         return F.conv_transpose2d(x, self.weight1, padding=1).view(batch, h * w, hq * wq)
+
+
+def _squares(x: Tensor) -> Tensor:
+    """Sum of squares over the last dimension, kept."""
+    return torch.einsum("...i,...i->...", x, x).unsqueeze(-1)
 
 
 def _squared(x: Tensor) -> Tensor:

@@ -29,13 +29,30 @@ class SliceModule(nn.Module):
         batch, size, height, width = correlation.shape
         side = round(size**0.5)
         slices = correlation.permute(0, 2, 3, 1).reshape(-1, 1, side, side)
-        chunks = (slices,) if torch.is_grad_enabled() else slices.split(CHUNK)
-        vectors = torch.cat([self._slices(chunk).flatten(1) for chunk in chunks])
+        if self.training:
+            vectors = self._rest(self.conv_0(slices))
+        else:
+            matrix, bias = self._first_as_matrix(side, slices)
+            parts = slices.flatten(1).split(slices.shape[0] if torch.is_grad_enabled() else CHUNK)
+            vectors = torch.cat([self._rest(self._first(part, matrix, bias)) for part in parts])
         return vectors.view(batch, height, width, -1).permute(0, 3, 1, 2)
 
-    def _slices(self, x: Tensor) -> Tensor:
-        x = self.pool(leaky(self.conv_0(x)))
-        return self.output(leaky(self.conv_2(leaky(self.conv_1(x)))))
+    def _first_as_matrix(self, side: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        """The first convolution has one input channel, too few for a fast convolution: it becomes a matrix product.
+
+        Applied to the basis images it gives the rows of its matrix: (d*d, (d-2)*(d-2)*c0), channels last.
+        """
+        basis = torch.eye(side * side, device=like.device, dtype=like.dtype).view(-1, 1, side, side)
+        rows = self.conv_0(torch.cat((basis, torch.zeros_like(basis[:1])))).permute(0, 2, 3, 1).flatten(1)
+        return rows[:-1] - rows[-1], rows[-1]
+
+    def _first(self, slices: Tensor, matrix: Tensor, bias: Tensor) -> Tensor:
+        side = round(slices.shape[1] ** 0.5) - 2
+        return torch.addmm(bias, slices, matrix).view(len(slices), side, side, -1).permute(0, 3, 1, 2)
+
+    def _rest(self, x: Tensor) -> Tensor:
+        x = self.pool(leaky(x))
+        return self.output(leaky(self.conv_2(leaky(self.conv_1(x))))).flatten(1)
 
 
 class SliceMLP(nn.Module):
