@@ -39,6 +39,15 @@ class ModelSummary:
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class MappingResult:
+    """A new model, and what of the input it does not use (one line for each reason)."""
+
+    model: pycolmap.Reconstruction
+    summary: ModelSummary
+    left_out: tuple[str, ...]
+
+
 def load_model(path: Path | str) -> pycolmap.Reconstruction:
     """Read a model from its folder (.bin or .txt files)."""
     path = Path(path)

@@ -1,0 +1,33 @@
+"""Options of COLMAP's mappers from our settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pycolmap
+
+from pdc_sfm.errors import SettingsError
+
+
+def thread_count(threads: int) -> int:
+    """0 means all cores this process may use."""
+    return threads if threads > 0 else len(os.sched_getaffinity(0))
+
+
+def pipeline_options(
+    seed: int, threads: int, two_view_tracks: bool, refine_cameras: bool, extra: Mapping[str, Any] | None
+) -> pycolmap.IncrementalPipelineOptions:
+    """Options of incremental mapping and triangulation; `extra` are pycolmap's own names, nested as there."""
+    options = pycolmap.IncrementalPipelineOptions()
+    options.random_seed = seed
+    options.num_threads = thread_count(threads)
+    options.triangulation.ignore_two_view_tracks = not two_view_tracks
+    options.ba_refine_focal_length = refine_cameras
+    options.ba_refine_extra_params = refine_cameras
+    try:
+        options.mergedict(dict(extra or {}))
+    except (AttributeError, TypeError, ValueError, RuntimeError) as error:
+        raise SettingsError(f"mapper_options {dict(extra or {})} do not fit pycolmap: {error}") from None
+    return options
