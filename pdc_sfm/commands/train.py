@@ -1,5 +1,6 @@
 """Train a network, adapt one to a reconstruction, or look at the training pairs.
 
+  run       train on a folder of photographs, or continue a run
   preview   write a sheet of training pairs with their ground truth
 
 Example:
@@ -13,6 +14,7 @@ import importlib
 
 # sub-verb -> what it does. The module `pdc_sfm.commands.train_SUBVERB` has `add_arguments(parser)` and `run(args)`.
 SUBVERBS = {
+    "run": "train on a folder of photographs, or continue a run",
     "preview": "write a sheet of training pairs with their ground truth",
 }
 

@@ -1,0 +1,90 @@
+"""The whole state of a training run in one safetensors file: tensors, and the rest as JSON in its header. No pickle.
+
+One file, replaced at once: whatever happens while it is written, the state before it survives.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pdc_sfm.errors import CheckpointError
+from pdc_sfm.files import atomic_path
+
+FORMAT = "pdc-sfm training state 1"
+
+
+def save_state(path: Path, groups: dict[str, dict[str, Tensor]], facts: dict[str, Any]) -> None:
+    """Write named groups of tensors and JSON facts. A full disk is an error that leaves the file as it was."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    tensors = {
+        f"{group}/{name}": value.detach().cpu().contiguous().clone()
+        for group, values in groups.items()
+        for name, value in values.items()
+    }
+    try:
+        with atomic_path(path) as partial:
+            save_file(tensors, partial, metadata={"format": FORMAT, "facts": json.dumps(facts)})
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot save {path}: {error}; the state saved before it is intact") from None
+
+
+def load_state(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    """Read what `save_state` wrote."""
+    from safetensors import SafetensorError, safe_open
+
+    groups: dict[str, dict[str, Tensor]] = {}
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise CheckpointError(f"{path} is not the state of a training run: remove it, or choose another output")
+            for name in file.keys():
+                group, _, key = name.partition("/")
+                groups.setdefault(group, {})[key] = file.get_tensor(name)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot read {path}: {error}; remove it to start afresh") from None
+    return groups, json.loads(metadata["facts"])
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:
+    """The optimiser's memory of each parameter, `name:moment`; `names` are those of its parameters, in order."""
+    state = optimiser.state_dict()["state"]
+    return {
+        f"{names[index]}:{key}": value if isinstance(value, Tensor) else torch.tensor(value)
+        for index, moments in state.items()
+        for key, value in moments.items()
+    }
+
+
+def load_optimiser(optimiser: torch.optim.Optimizer, names: list[str], tensors: dict[str, Tensor]) -> None:
+    """Put the memory back. A parameter without one starts without, as it did."""
+    state: dict[int, dict[str, Tensor]] = {}
+    places = {name: index for index, name in enumerate(names)}
+    for key, value in tensors.items():
+        name, _, moment = key.rpartition(":")
+        if name not in places:
+            raise CheckpointError(f"the saved optimiser knows a parameter {name} that the network does not have")
+        state.setdefault(places[name], {})[moment] = value
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def load_network_tensors(network: torch.nn.Module, tensors: dict[str, Tensor], where: Path) -> None:
+    """Fill a network, or say how its architecture differs from the file's."""
+    wanted = network.state_dict()
+    missing = sorted(set(wanted) - set(tensors))
+    unexpected = sorted(set(tensors) - set(wanted))
+    shapes = [name for name in wanted if name in tensors and wanted[name].shape != tensors[name].shape]
+    if missing or unexpected or shapes:
+        example = (missing or unexpected or shapes)[0]
+        raise CheckpointError(
+            f"{where} is of another architecture: {len(missing)} missing, {len(unexpected)} unexpected, "
+            f"{len(shapes)} differently shaped entries, for example {example}; use its own settings, or another output"
+        )
+    network.load_state_dict(tensors)

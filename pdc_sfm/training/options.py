@@ -1,0 +1,71 @@
+"""All settings of a training run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pdc_sfm.network import NetworkSettings
+from pdc_sfm.settings import require
+from pdc_sfm.training.descriptors import DescriptorSettings
+from pdc_sfm.training.loss import LossSettings
+from pdc_sfm.training.pairs import PairSettings
+from pdc_sfm.training.schedule import ScheduleSettings, SizeSettings
+from pdc_sfm.training.validation import ValidationSettings
+
+
+@dataclass(frozen=True)
+class OptimiserSettings:
+    """How gradients become steps. Weight decay is Adam's L2 term as in the paper, or decoupled with adamw."""
+
+    name: Literal["adam", "adamw"] = "adam"
+    rate: float = 1e-4
+    weight_decay: float = 4e-4
+    backbone_factor: float = 1.0  # of the rate, for the pretrained backbone
+    unfreeze_at: int = 0  # iteration at which the backbone begins to learn; -1: never
+    clip: float = 0.0  # largest norm of the gradient; 0: no limit
+    average: float = 0.0  # decay of the running average of the weights, which is what is kept; 0: none
+
+    def __post_init__(self) -> None:
+        require(self.rate > 0, "optimiser.rate must be positive")
+        require(self.weight_decay >= 0, "optimiser.weight_decay must be at least 0")
+        require(self.backbone_factor >= 0, "optimiser.backbone_factor must be at least 0")
+        require(self.unfreeze_at >= -1, "optimiser.unfreeze_at must be an iteration, or -1 for never")
+        require(self.clip >= 0, "optimiser.clip must be at least 0")
+        require(0 <= self.average < 1, "optimiser.average must lie in [0, 1)")
+
+    def learns_backbone(self, iteration: int) -> bool:
+        """Whether the backbone learns at an iteration."""
+        return self.unfreeze_at >= 0 and iteration >= self.unfreeze_at
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """A training run. The defaults are the paper's first stage (Sec. 4.1, appendix C.5)."""
+
+    network: NetworkSettings = field(default_factory=lambda: NetworkSettings(local_iterations=3))
+    pairs: PairSettings = field(default_factory=PairSettings)
+    loss: LossSettings = field(default_factory=LossSettings)
+    descriptors: DescriptorSettings = field(default_factory=DescriptorSettings)
+    optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
+    schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
+    sizes: SizeSettings = field(default_factory=SizeSettings)
+    validation: ValidationSettings = field(default_factory=ValidationSettings)
+    real_share: float = 0.0  # of the pairs, from real correspondences (stage 2); needs --model or --megadepth
+    start_from: str = ""  # weights of a network to begin with
+    backbone_weights: str = "auto"  # otherwise ImageNet weights of the backbone: a file, auto (a package) or none
+    seed: int = 1
+    device: str = "auto"
+    threads: int = 2
+    workers: int = 1  # processes that make pairs; 0: the training process makes them itself
+    checkpoint_minutes: float = 5.0
+    log_every: int = 20  # iterations a row of train.csv
+
+    def __post_init__(self) -> None:
+        steered = self.pairs.size == PairSettings().size and self.pairs.max_size is None
+        require(steered, "sizes.phases and sizes.aspects steer the image size: leave out pairs.size and pairs.max_size")
+        require(0 <= self.real_share <= 1, "real_share must lie in [0, 1]")
+        require(self.threads >= 1, "threads must be at least 1")
+        require(self.workers >= 0, "workers must be at least 0")
+        require(self.checkpoint_minutes > 0, "checkpoint_minutes must be positive")
+        require(self.log_every >= 1, "log_every must be at least 1")
