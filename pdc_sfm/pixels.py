@@ -33,3 +33,21 @@ def grid_points(grid_size: Size, image_size: Size) -> np.ndarray:
     width, height = grid_size
     xy = np.stack(np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64)), -1)
     return rescale(xy, grid_size, image_size).astype(np.float32)
+
+
+def rescale_matrix(from_size: Size, to_size: Size) -> np.ndarray:
+    """`rescale` as a homography: (3, 3) float64."""
+    x, y = to_size[0] / from_size[0], to_size[1] / from_size[1]
+    return np.array([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
+
+
+def transform(points: np.ndarray, homography: np.ndarray) -> np.ndarray:
+    """(..., 2) points through a (3, 3) homography, in float64; points behind the horizon become NaN."""
+    x = points.astype(np.float64) @ homography[:, :2].T + homography[:, 2]
+    return x[..., :2] / np.where(x[..., 2:] > 0, x[..., 2:], np.nan)
+
+
+def inside(points: np.ndarray, size: Size) -> np.ndarray:
+    """Which (..., 2) pixel indices lie on an image of (width, height)."""
+    x, y = points[..., 0], points[..., 1]
+    return (x >= -0.5) & (y >= -0.5) & (x <= size[0] - 0.5) & (y <= size[1] - 0.5)

@@ -1,0 +1,1 @@
+"""One pair of images, one strategy: direct, homography, multi-scale -> a `DenseEstimate`."""

@@ -1,0 +1,168 @@
+"""A dense estimate of one pair: where each cell of the reference lies in the query, and how sure that is."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pdc_sfm.errors import SettingsError
+from pdc_sfm.pixels import Size, grid_points, inside, rescale, transform
+
+if TYPE_CHECKING:
+    from pdc_sfm.network import LevelOutput
+
+
+@dataclass(frozen=True)
+class DenseEstimate:
+    """Flow from reference to query with its distribution, on a grid of cells laid over the reference.
+
+    All coordinates are pixel indices of the original images; sigma is in pixels of the network's input.
+    """
+
+    flow: np.ndarray  # (h, w, 2) float32: query point minus reference point, at the centre of each cell
+    log_var: np.ndarray | None  # (h, w, M) float32; None if the network predicts no uncertainty
+    logits: np.ndarray | None  # (h, w, M) float32
+    valid: np.ndarray  # (h, w) bool: the point lies on the query
+    reference_size: Size  # (width, height) of the original images
+    query_size: Size
+    method: str = "direct"  # how it was obtained
+    stride: int = 4  # pixels of the network's input per cell
+
+    @property
+    def grid_size(self) -> Size:
+        """(width, height) of the grid."""
+        return self.flow.shape[1], self.flow.shape[0]
+
+    @functools.cached_property
+    def reference_points(self) -> np.ndarray:
+        """(h, w, 2) float32, centres of the cells."""
+        return grid_points(self.grid_size, self.reference_size)
+
+    @functools.cached_property
+    def query_points(self) -> np.ndarray:
+        """(h, w, 2) float32, where they lie in the query."""
+        return self.reference_points + self.flow
+
+    def confidence(self, radius: float = 1.0) -> np.ndarray:
+        """P_R (Eq. 8): the probability that the true point is within R network pixels, (h, w) float32."""
+        return p_r(self.log_var, self.logits, radius)
+
+    def resampled(self, grid_size: Size) -> DenseEstimate:
+        """The same estimate on another grid, for example (width, height) of the reference for one vector a pixel."""
+        if tuple(grid_size) == self.grid_size:
+            return self
+        at = self.sample(grid_points(grid_size, self.reference_size))
+        stride = max(1, round(self.stride * self.grid_size[0] / grid_size[0]))
+        return DenseEstimate(
+            at.flow, at.log_var, at.logits, at.valid, self.reference_size, self.query_size, self.method, stride
+        )
+
+    def sample(self, points: np.ndarray) -> PointEstimate:
+        """The estimate at reference points (..., 2): flow and mixture parameters are interpolated, as in the network.
+
+        Between the outermost cell centres and the border (1.5 network pixels) the flow goes on linearly: holding it
+        there would shift matches by 1.5 (z - 1) pixels under a zoom z.
+        """
+        cells = rescale(points.astype(np.float64), self.reference_size, self.grid_size)
+        flow = _blend(self.flow, *_bilinear(cells, self.grid_size))
+        cells = np.clip(cells, 0, np.subtract(self.grid_size, 1))  # the distribution is not extrapolated
+        corners, weights = _bilinear(cells, self.grid_size)
+        log_var = None if self.log_var is None else _blend(self.log_var, corners, weights)
+        logits = None if self.logits is None else _blend(self.logits, corners, weights)
+        nearest = np.take_along_axis(corners, weights.argmax(-1)[..., None], -1)[..., 0]
+        valid = self.valid.reshape(-1)[nearest] & inside(points, self.reference_size)
+        return PointEstimate(flow, log_var, logits, valid & inside(points + flow, self.query_size))
+
+    def with_method(self, method: str) -> DenseEstimate:
+        return replace(self, method=method)
+
+
+@dataclass(frozen=True)
+class PointEstimate:
+    """A `DenseEstimate` sampled at points of the reference (...)."""
+
+    flow: np.ndarray  # (..., 2)
+    log_var: np.ndarray | None  # (..., M)
+    logits: np.ndarray | None
+    valid: np.ndarray  # (...)
+
+    def confidence(self, radius: float = 1.0) -> np.ndarray:
+        """P_R at the points, (...)."""
+        return p_r(self.log_var, self.logits, radius)
+
+
+def p_r(log_var: np.ndarray | None, logits: np.ndarray | None, radius: float = 1.0) -> np.ndarray:
+    """Eq. 8 for arrays (..., M) -> (...), by the network's own function."""
+    if log_var is None or logits is None:
+        raise SettingsError("this network predicts no uncertainty: use confidence=cyclic, or other weights")
+    import torch
+
+    from pdc_sfm.network import mixture
+
+    def maps(array: np.ndarray) -> torch.Tensor:  # (N, M, 1, 1)
+        return torch.from_numpy(np.ascontiguousarray(array, np.float32)).reshape(-1, array.shape[-1], 1, 1)
+
+    return mixture.p_r(maps(log_var), maps(logits), radius).reshape(log_var.shape[:-1]).numpy()
+
+
+def from_level(
+    output: LevelOutput,
+    reference_size: Size,
+    query_size: Size,
+    *,
+    view_size: Size | None = None,
+    query_from_view: np.ndarray | None = None,
+    index: int = 0,
+    method: str = "direct",
+) -> DenseEstimate:
+    """The network's output for one pair of a batch, in original pixels.
+
+    If the network saw the query through a view (rotated, warped by a homography), `query_from_view` (3, 3) takes pixel
+    indices of that view, of `view_size`, to those of the original query: the two are composed exactly.
+    """
+    flow = _numpy(output.flow, index)
+    height, width = flow.shape[:2]
+    branch_reference, branch_query = output.reference_size[::-1], output.query_size[::-1]  # now (width, height)
+    branch_points = grid_points((width, height), branch_reference) + flow.astype(np.float64)
+    view_size = view_size or query_size
+    points = rescale(branch_points, branch_query, view_size)
+    valid = inside(points, view_size)
+    if query_from_view is not None:
+        points = transform(points, query_from_view)
+        valid &= inside(points, query_size)
+    reference_points = grid_points((width, height), reference_size)
+    return DenseEstimate(
+        np.nan_to_num(points - reference_points, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32),
+        None if output.log_var is None else _numpy(output.log_var, index),
+        None if output.logits is None else _numpy(output.logits, index),
+        valid & np.isfinite(points).all(-1),
+        reference_size,
+        query_size,
+        method,
+        round(branch_reference[0] / width),
+    )
+
+
+def _numpy(tensor, index: int) -> np.ndarray:
+    """(B, C, h, w) tensor -> (h, w, C) float32."""
+    return np.ascontiguousarray(tensor[index].detach().float().permute(1, 2, 0).cpu().numpy())
+
+
+def _bilinear(points: np.ndarray, grid_size: Size) -> tuple[np.ndarray, np.ndarray]:
+    """Flat indices and weights (..., 4) of the grid cells around points (..., 2); weights go on linearly outside."""
+    width, height = grid_size
+    low = np.clip(np.floor(points), 0, np.maximum([width - 2, height - 2], 0)).astype(np.int64)
+    high = np.minimum(low + 1, [width - 1, height - 1])
+    t = points - low
+    corners = [y[..., 1] * width + x[..., 0] for y in (low, high) for x in (low, high)]
+    weights = [wy * wx for wy in (1 - t[..., 1], t[..., 1]) for wx in (1 - t[..., 0], t[..., 0])]
+    return np.stack(corners, -1), np.stack(weights, -1)
+
+
+def _blend(grid: np.ndarray, corners: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted sum of the cells: (h, w, C) -> (..., C) float32."""
+    values = grid.reshape(-1, grid.shape[-1])[corners]  # (..., 4, C)
+    return np.einsum("...k,...kc->...c", weights, values).astype(np.float32)

@@ -1,0 +1,86 @@
+"""The homography that most confident matches of a first pass agree on (Sec. 3.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdc_sfm.dense.estimate import DenseEstimate
+from pdc_sfm.dense.views import jacobian
+from pdc_sfm.pixels import Size, rescale_matrix, transform
+
+MOST_POINTS = 5000  # more change nothing but the time RANSAC takes
+FEWEST_INLIERS = 40
+LARGEST_ZOOM = 10.0  # and shrinking; beyond it a homography of real views is a mistake
+LARGEST_STRETCH = 10.0  # of one direction against the other
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A homography between the original images' pixel indices, and how well matches agree on it."""
+
+    query_from_reference: np.ndarray  # (3, 3)
+    matches: int  # confident matches it was fitted to
+    share: float  # of them within the threshold
+
+
+def fit_homography(
+    estimate: DenseEstimate,
+    reference_seen: Size,
+    query_seen: Size,
+    *,
+    threshold: float = 0.1,
+    min_matches: int = 200,
+    ransac_threshold: float = 1.0,
+) -> Fit | None:
+    """RANSAC on the matches with P_1 above the threshold, in pixels the network saw; None if nothing sound is found.
+
+    `reference_seen` and `query_seen` are the sizes at which the network saw the whole images.
+    """
+    import cv2
+
+    chosen = estimate.valid & (estimate.confidence() > threshold)
+    count = int(chosen.sum())
+    if count < max(min_matches, 4):
+        return None
+    every = slice(None, None, -(-count // MOST_POINTS))
+    to_reference = rescale_matrix(estimate.reference_size, reference_seen)
+    to_query = rescale_matrix(estimate.query_size, query_seen)
+    reference = transform(estimate.reference_points[chosen][every], to_reference)
+    query = transform(estimate.query_points[chosen][every], to_query)
+    found = cv2.findHomography(reference, query, cv2.RANSAC, ransac_threshold, maxIters=2000, confidence=0.999)
+    homography, inliers = found[0], None if found[1] is None else found[1].ravel() > 0
+    if homography is None or inliers.sum() < min(FEWEST_INLIERS, min_matches):
+        return None
+    homography = in_front(homography, reference[inliers])
+    if not is_sound(homography, reference[inliers]):
+        return None
+    return Fit(np.linalg.inv(to_query) @ homography @ to_reference, count, float(inliers.mean()))
+
+
+def in_front(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The homography with the sign that puts the points, not the origin, in front of the camera."""
+    return homography if np.median(_depth(homography, points)) > 0 else -homography
+
+
+def is_sound(homography: np.ndarray, points: np.ndarray) -> bool:
+    """Whether a homography could come from two views, at the points (N, 2) it was fitted to.
+
+    None of them behind the horizon, none mirrored (negative determinant), no extreme zoom or stretch.
+    """
+    if not np.isfinite(homography).all():
+        return False
+    if _depth(homography, points).min() <= 0:
+        return False
+    derivative = jacobian(homography, points)
+    if np.linalg.det(derivative).min() <= 0:
+        return False
+    zooms = np.linalg.svd(derivative, compute_uv=False)  # (N, 2), larger first
+    typical = np.median(np.sqrt(zooms.prod(1)))
+    stretch = np.median(zooms[:, 0] / zooms[:, 1])
+    return bool(1 / LARGEST_ZOOM < typical < LARGEST_ZOOM and stretch < LARGEST_STRETCH)
+
+
+def _depth(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
+    return points @ homography[2, :2] + homography[2, 2]

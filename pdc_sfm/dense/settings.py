@@ -1,0 +1,40 @@
+"""How one pair is estimated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pdc_sfm.settings import require
+
+METHODS = ("direct", "homography", "multiscale")
+
+
+@dataclass(frozen=True)
+class DenseSettings:
+    """Resolution and strategy (Sec. 3.7)."""
+
+    min_side: int | None = 480  # resize so that the smaller side has this length; None keeps the size
+    max_side: int | None = 1024  # and never let the longer side exceed this
+    method: Literal["direct", "homography", "multiscale"] = "direct"  # D, H, MS
+    rotations: int = 1  # try the query turned by multiples of 360/rotations degrees; 1 tries none
+    scales: tuple[float, ...] = (0.5, 0.6, 0.88, 1.0, 1.33, 1.66, 2.0)  # multiscale: below 1 the reference shrinks
+    threshold: float = 0.1  # the homography is fitted to matches with P_1 above this
+    min_matches: int = 200  # with fewer of them there is no second pass
+    ransac_threshold: float = 1.0  # pixels of the network's input
+
+    def __post_init__(self) -> None:
+        for name in ("min_side", "max_side"):
+            side = getattr(self, name)
+            require(side is None or side >= 16, f"{name}={side} must be at least 16 pixels")
+        require(1 <= self.rotations <= 36, f"rotations={self.rotations} must be between 1 (no search) and 36")
+        require(bool(self.scales), "scales must name at least one ratio")
+        require(all(0.1 <= s <= 10 for s in self.scales), f"scales={self.scales} must lie between 0.1 and 10")
+        require(0 < self.threshold < 0.573, f"threshold={self.threshold} must be in (0, 0.573): P_1 is never higher")
+        require(self.min_matches >= 4, f"min_matches={self.min_matches} must be at least 4")
+        require(self.ransac_threshold > 0, f"ransac_threshold={self.ransac_threshold} must be positive")
+
+    @property
+    def needs_pixels(self) -> bool:
+        """Whether a pair needs the images again after encoding."""
+        return self.method != "direct" or self.rotations > 1

@@ -1,0 +1,202 @@
+"""Strategies for one pair (Sec. 3.7): direct (D), homography (H), multi-scale (MS), and a search over rotations.
+
+Each gives one `DenseEstimate` of the original pair. The network sees views of the two images; whatever a view does to
+the pixels is undone exactly: final query point = query_from_view(fine flow's point).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pdc_sfm.dense.estimate import DenseEstimate, from_level
+from pdc_sfm.dense.homography import Fit, fit_homography
+from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.dense.views import View
+from pdc_sfm.errors import ImageError
+from pdc_sfm.images import fitted_size, resize_image
+
+if TYPE_CHECKING:
+    from pdc_sfm.network import ImageCode, PDCNet
+
+SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
+DETAIL = 2  # images are kept at up to twice the network's resolution, for views that magnify
+
+
+@dataclass(frozen=True)
+class EncodedView:
+    """A view of an image and its code."""
+
+    view: View
+    code: ImageCode
+
+    @property
+    def nbytes(self) -> int:
+        return self.code.nbytes + self.view.source.nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """A network and the strategy to use it with. Nothing is remembered between calls."""
+
+    network: PDCNet
+    settings: DenseSettings = field(default_factory=DenseSettings)
+    device: str = "cpu"
+
+    def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
+        """The code of an image, (H, W, 3) uint8, at the resolution of the settings."""
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            raise ImageError(f"{name} is {image.dtype} {image.shape}: expected RGB, (H, W, 3) uint8")
+        height, width = image.shape[:2]
+        size = fitted_size((width, height), self.settings.min_side, self.settings.max_side)
+        encoded = self._encode(View.whole(image, (width, height), size), name)
+        return replace(encoded, view=replace(encoded.view, source=self._kept_pixels(image, size)))
+
+    def estimate(self, reference: EncodedView, query: EncodedView) -> DenseEstimate:
+        """Where every cell of the reference lies in the query, by the strategy of the settings."""
+        return self._estimate(reference, query, self._best_angle(reference, query), {})
+
+    def estimate_both(self, image0: EncodedView, image1: EncodedView) -> tuple[DenseEstimate, DenseEstimate]:
+        """Both directions: image0 as reference, then image1 as reference."""
+        angle, known = self._best_angle(image0, image1), {}
+        return self._estimate(image0, image1, angle, known), self._estimate(image1, image0, -angle, known)
+
+    def estimate_batch(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[DenseEstimate]:
+        """As `estimate` for (reference, query) pairs; direct passes over images of equal sizes run as one batch."""
+        if self.settings.needs_pixels:
+            return [self.estimate(reference, query) for reference, query in pairs]
+        return self._direct(pairs)
+
+    # --- strategies --------------------------------------------------------------------------------------------------
+
+    def _estimate(self, reference: EncodedView, query: EncodedView, angle: float, known: dict) -> DenseEstimate:
+        """One direction, the query turned by `angle` first. `known` holds the codes of views of this pair."""
+        method = self.settings.method
+        if angle % 360:
+            query = self._encode(query.view.rotated(angle))
+        if method == "multiscale":
+            first, fit = self._best_scale(reference, query, known)
+        else:
+            first = self._direct([(reference, query)])[0]
+            fit = self._fit(first, reference.view, query.view) if method == "homography" else None
+        if fit is not None:
+            first = self._second_pass(reference, query.view, first, fit)
+        elif method != "direct":
+            method = f"direct ({method} found none)"
+        return replace(first, method=f"rotated {angle % 360:g}, {method}" if angle % 360 else method)
+
+    def _best_scale(self, reference: EncodedView, query: EncodedView, known: dict) -> tuple[DenseEstimate, Fit | None]:
+        """Of the passes over all scales the one whose homography has the highest share of inliers."""
+        passes = []
+        for scale in self.settings.scales:
+            smaller = self._shrunk(reference, min(scale, 1.0), known)
+            other = self._shrunk(query, min(1 / scale, 1.0), known)
+            estimate = self._direct([(smaller, other)])[0]
+            passes.append((estimate, self._fit(estimate, smaller.view, other.view), abs(scale - 1)))
+        if any(fit for _, fit, _ in passes):
+            first, fit, _ = max((p for p in passes if p[1]), key=lambda p: p[1].share)
+        else:
+            first, fit, _ = min(passes, key=lambda p: p[2])  # the scale nearest to 1 is the direct pass
+        height, width = reference.code.high_size
+        return first.resampled((width // first.stride, height // first.stride)), fit
+
+    def _second_pass(self, reference: EncodedView, query: View, first: DenseEstimate, fit: Fit) -> DenseEstimate:
+        """The fine flow to the query warped by the homography; where that shows nothing, the first pass stays."""
+        aligned = self._encode(query.seen_from(reference.view, fit.query_from_reference))
+        fine = self._direct([(reference, aligned)])[0]
+        seen = fine.valid[..., None]
+        return replace(
+            fine,
+            flow=np.where(seen, fine.flow, first.flow),
+            log_var=np.where(seen, fine.log_var, first.log_var),
+            logits=np.where(seen, fine.logits, first.logits),
+            valid=fine.valid | first.valid,
+        )
+
+    def _fit(self, estimate: DenseEstimate, reference: View, query: View) -> Fit | None:
+        return fit_homography(
+            estimate,
+            reference.seen_size,
+            query.seen_size,
+            threshold=self.settings.threshold,
+            min_matches=self.settings.min_matches,
+            ransac_threshold=self.settings.ransac_threshold,
+        )
+
+    def _best_angle(self, reference: EncodedView, query: EncodedView) -> float:
+        """The turn of the query, in degrees, after which most cells of the reference are confident."""
+        count = self.settings.rotations
+        if count == 1:
+            return 0.0
+        small = self._encode(_small(reference.view))
+        angles = [360.0 * k / count for k in range(count)]
+        confident = []
+        for angle in angles:
+            estimate = self._direct([(small, self._encode(_small(query.view).rotated(angle)))])[0]
+            confident.append(int((estimate.valid & (estimate.confidence() > self.settings.threshold)).sum()))
+        return angles[int(np.argmax(confident))]
+
+    # --- views and passes --------------------------------------------------------------------------------------------
+
+    def _direct(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[DenseEstimate]:
+        """One pass of the network for each pair, in batches of equal sizes."""
+        import torch
+
+        groups: dict[tuple, list[int]] = {}
+        for number, (reference, query) in enumerate(pairs):
+            groups.setdefault((reference.code.high_size, query.code.high_size), []).append(number)
+        found: dict[int, DenseEstimate] = {}
+        for numbers in groups.values():
+            references, queries = (_batch([pairs[n][side].code for n in numbers]) for side in (0, 1))
+            with torch.inference_mode():
+                output = self.network.decode(references, queries)[-1]
+            for index, number in enumerate(numbers):
+                found[number] = _original(output, *pairs[number], index)
+        return [found[number] for number in range(len(pairs))]
+
+    def _encode(self, view: View, name: str = "image") -> EncodedView:
+        import torch
+
+        from pdc_sfm.network import prepare_image
+
+        with torch.inference_mode():
+            return EncodedView(view, self.network.encode(prepare_image(view.render(), name).to(self.device)))
+
+    def _shrunk(self, encoded: EncodedView, factor: float, known: dict) -> EncodedView:
+        """The code of a smaller view, computed once for each size."""
+        view = encoded.view if factor == 1 else encoded.view.scaled(factor)
+        if view.size == encoded.view.size:
+            return encoded
+        key = (id(view.source), view.size, view.original_from_view.tobytes())
+        if key not in known:
+            known[key] = self._encode(view)
+        return known[key]
+
+    def _kept_pixels(self, image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+        if not self.settings.needs_pixels:
+            return np.zeros((0, 0, 3), np.uint8)
+        kept = (DETAIL * size[0], DETAIL * size[1])
+        return resize_image(image, kept) if image.shape[1] > kept[0] else image
+
+
+def _small(view: View) -> View:
+    return view.scaled(min(1.0, SEARCH_SIDE / min(view.size)))
+
+
+def _batch(codes: list[ImageCode]) -> ImageCode:
+    return codes[0] if len(codes) == 1 else codes[0].cat(codes)
+
+
+def _original(output, reference: EncodedView, query: EncodedView, index: int) -> DenseEstimate:
+    """The network's output for a pair of views, as an estimate of the original pair."""
+    return from_level(
+        output,
+        reference.view.original_size,
+        query.view.original_size,
+        view_size=query.view.size,
+        query_from_view=query.view.original_from_view,
+        index=index,
+    )

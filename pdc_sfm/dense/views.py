@@ -1,0 +1,113 @@
+"""Views of an image: resized, rotated, or warped by a homography, each knowing where its pixels lie in the original."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pdc_sfm.images import resize_image
+from pdc_sfm.pixels import Size, rescale_matrix, transform
+
+OUTSIDE = (0.485, 0.456, 0.406)  # the network's mean colour, its zero: what a view shows beyond the image
+SMALLEST = 16
+
+
+@dataclass(frozen=True)
+class View:
+    """An image as the network is to see it."""
+
+    source: np.ndarray  # (H, W, 3) uint8, the whole image at any resolution
+    original_size: Size  # (width, height) of the image file
+    size: Size  # (width, height) of the view
+    original_from_view: np.ndarray  # (3, 3): pixel indices of the view -> of the original
+    seen_size: Size  # (width, height) of the whole image at the view's resolution
+
+    @staticmethod
+    def whole(source: np.ndarray, original_size: Size, size: Size) -> View:
+        """The image resized."""
+        return View(source, original_size, size, rescale_matrix(size, original_size), size)
+
+    def scaled(self, factor: float) -> View:
+        """The same view smaller or larger: sides are multiples of 8, which the network takes without resizing again."""
+        size = tuple(max(SMALLEST, 8 * round(side * factor / 8)) for side in self.size)
+        seen = tuple(round(a * b / c) for a, b, c in zip(self.seen_size, size, self.size))
+        original_from_view = self.original_from_view @ rescale_matrix(size, self.size)
+        return replace(self, size=size, seen_size=seen, original_from_view=original_from_view)
+
+    def rotated(self, degrees: float) -> View:
+        """The view turned counter-clockwise about its centre, on a canvas that holds all of it."""
+        angle = math.radians(degrees)
+        cos, sin = math.cos(angle), math.sin(angle)
+        width, height = self.size
+        size = (
+            math.ceil(abs(width * cos) + abs(height * sin) - 1e-6),
+            math.ceil(abs(width * sin) + abs(height * cos) - 1e-6),
+        )
+        # y points down: turning the picture counter-clockwise, a pixel of the canvas comes from its clockwise place
+        turn = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
+        view_from_canvas = _shift(self.size) @ turn @ np.linalg.inv(_shift(size))
+        return replace(self, size=size, original_from_view=self.original_from_view @ view_from_canvas)
+
+    def seen_from(self, reference: View, query_from_reference: np.ndarray) -> View:
+        """This image warped to another view's frame by a homography between the original images' pixels."""
+        original_from_view = query_from_reference @ reference.original_from_view
+        return replace(self, size=reference.size, original_from_view=original_from_view)
+
+    def render(self) -> np.ndarray:
+        """The pixels of the view, (h, w, 3) float32 in [0, 1], never rounded to bytes in between."""
+        height, width = self.source.shape[:2]
+        source_from_view = rescale_matrix(self.original_size, (width, height)) @ self.original_from_view
+        if np.allclose(source_from_view, rescale_matrix(self.size, (width, height))):
+            return _resize(self.source, self.size)
+        return _warp(self.source, source_from_view, self.size)
+
+
+def jacobian(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Derivative of a homography at points (N, 2): (N, 2, 2)."""
+    x = np.concatenate((points, np.ones((len(points), 1))), 1) @ homography.T
+    places = x[:, :2] / x[:, 2:]
+    return (homography[None, :2, :2] - places[:, :, None] * homography[None, 2:, :2]) / x[:, 2, None, None]
+
+
+def _shift(size: Size) -> np.ndarray:
+    """From the centre of an image to its pixel indices."""
+    return np.array([[1.0, 0.0, (size[0] - 1) / 2], [0.0, 1.0, (size[1] - 1) / 2], [0.0, 0.0, 1.0]])
+
+
+def _resize(image: np.ndarray, size: Size) -> np.ndarray:
+    """(H, W, 3) uint8 -> (h, w, 3) float32 in [0, 1]; channel by channel, as photographs may be large."""
+    channels = [resize_image(image[..., c].astype(np.float32), size) for c in range(3)]
+    return np.stack(channels, -1).clip(0, 255) / np.float32(255)
+
+
+def _warp(source: np.ndarray, source_from_view: np.ndarray, size: Size) -> np.ndarray:
+    """Bilinear warp; a source that is finer than the view is averaged down first, so that nothing aliases."""
+    import cv2
+
+    height, width = source.shape[:2]
+    shrink = _pixels_per_pixel(source_from_view, size, (width, height))
+    smaller = (width, height)
+    if shrink > 1.2:
+        smaller = (max(1, round(width / shrink)), max(1, round(height / shrink)))
+    return cv2.warpPerspective(
+        _resize(source, smaller),
+        rescale_matrix((width, height), smaller) @ source_from_view,
+        size,
+        flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+        borderMode=cv2.BORDER_CONSTANT,
+        borderValue=OUTSIDE,
+    )
+
+
+def _pixels_per_pixel(source_from_view: np.ndarray, size: Size, source_size: Size) -> float:
+    """The usual length, in source pixels, of one pixel of the view, where the view shows the source."""
+    x, y = np.meshgrid(np.linspace(0, size[0] - 1, 9), np.linspace(0, size[1] - 1, 9))
+    points = np.stack((x.ravel(), y.ravel()), 1)
+    there = transform(points, source_from_view)
+    visible = (there > 0).all(1) & (there < source_size).all(1)
+    if not visible.any():
+        return 1.0
+    areas = np.abs(np.linalg.det(jacobian(source_from_view, points[visible])))
+    return float(np.sqrt(np.median(areas)))
