@@ -1,4 +1,4 @@
-"""The command line: `pdc-sfm VERB ...`. Each verb is one module of `pdc_sfm.commands`, imported only when it is called."""
+"""The command line: `pdc-sfm VERB ...`. Each verb is one module of `pdc_sfm.commands`, imported when it is called."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from pdc_sfm.errors import UserError
 VERBS = {
     "weights": "inspect a weights file, or convert it to safetensors",
     "train": "train a network, adapt one to a reconstruction, or look at training pairs",
+    "reconstruct": "cameras and points from images and their matches",
+    "triangulate": "points from matches of images whose cameras are known",
     "demo": "run the built-in example from start to end",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code: 0 done, 1 done but something was left out, 2 the user must mend something."""
+    """Run one command. Returns 0: done, 1: done but something was left out, 2: the user must mend something."""
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="pdc-sfm",

@@ -46,15 +46,15 @@ def look_at(center: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def make_scene(
-    names, points=300, seed=0, size=(640, 480), model="SIMPLE_RADIAL", params=(500, 320, 240, 0.02)
+    names, points=300, seed=0, size=(640, 480), model="SIMPLE_RADIAL", params=(500, 320, 240, 0.02), vary=20
 ) -> Scene:
-    """Every camera has its own intrinsics, close to `params`, and sees most of the points."""
+    """Every camera has a focal length within `vary` of `params`, and sees most of the points."""
     rng = np.random.default_rng(seed)
     cloud = np.c_[rng.uniform(-2.5, 2.5, (points, 2)), rng.uniform(4, 8, points)]
     cameras, poses, visible, keypoints = {}, {}, {}, {}
     for angle, name in zip(np.linspace(-0.6, 0.6, len(names)), names):
         own = np.array(params, float)
-        own[0] += rng.uniform(-20, 20)
+        own[0] += rng.uniform(-vary, vary)
         camera = pycolmap.Camera(model=model, width=size[0], height=size[1], params=own)
         center = np.array([4 * np.sin(angle), rng.uniform(-0.5, 0.5), 6 - 6.5 * np.cos(angle)])
         pose = look_at(center, np.array([0, 0, 6.0]))

@@ -21,6 +21,7 @@ class MappingInputs:
     pairs: tuple[Pair, ...]  # usable, each once
     keypoints: Keypoints
     matches: MatchFile
+    listed: int  # images in the list
     left_out: tuple[str, ...]  # one line for each reason why something of the list is not used
 
 
@@ -62,7 +63,7 @@ def _select(
         reason = "; ".join(left_out) or "every pair is an image with itself"
         raise FormatError(f"no pair of {path} can be used: {reason}. Do list, features and matches belong together?")
     used = tuple(sorted({name for pair in usable for name in pair}))
-    return MappingInputs(used, tuple(usable), Keypoints(features), matches, tuple(left_out))
+    return MappingInputs(used, tuple(usable), Keypoints(features), matches, len(names), tuple(left_out))
 
 
 def _say(names: list[str], what: str, noun: str = "image") -> str:

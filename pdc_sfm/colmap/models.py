@@ -41,11 +41,12 @@ class ModelSummary:
 
 @dataclasses.dataclass(frozen=True)
 class MappingResult:
-    """A new model, and what of the input it does not use (one line for each reason)."""
+    """A new model, what of the input it does not use (a line for each reason), and what else one should know."""
 
     model: pycolmap.Reconstruction
     summary: ModelSummary
     left_out: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def load_model(path: Path | str) -> pycolmap.Reconstruction:

@@ -26,8 +26,13 @@ def pipeline_options(
     options.triangulation.ignore_two_view_tracks = not two_view_tracks
     options.ba_refine_focal_length = refine_cameras
     options.ba_refine_extra_params = refine_cameras
+    merge_options(options, extra)
+    return options
+
+
+def merge_options(options: Any, extra: Mapping[str, Any] | None) -> None:
+    """Set fields of a pycolmap options object by their names there."""
     try:
         options.mergedict(dict(extra or {}))
     except (AttributeError, TypeError, ValueError, RuntimeError) as error:
         raise SettingsError(f"mapper_options {dict(extra or {})} do not fit pycolmap: {error}") from None
-    return options

@@ -1,0 +1,78 @@
+"""COLMAP's two mappers: one image after another, or all at once (GLOMAP)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import pycolmap
+from tqdm import tqdm
+
+from pdc_sfm.colmap.options import merge_options, pipeline_options, thread_count
+
+Models = list[pycolmap.Reconstruction]  # the one with most images first
+
+
+class MapperSettings(Protocol):
+    """What the mappers need to know of a reconstruction's settings."""
+
+    seed: int
+    threads: int
+    two_view_tracks: bool
+
+
+def map_incrementally(
+    database: Path,
+    images: Path,
+    scratch: Path,
+    settings: MapperSettings,
+    refine_cameras: bool,
+    extra: Mapping[str, Any] | None = None,
+) -> Models:
+    """Grow models from good pairs, image by image. `extra` are fields of pycolmap.IncrementalPipelineOptions."""
+    options = pipeline_options(settings.seed, settings.threads, settings.two_view_tracks, refine_cameras, extra)
+    with pycolmap.Database.open(database) as opened:
+        count = opened.num_images()
+    with tqdm(desc="mapping", unit="image", total=count) as bar:
+
+        def start_model() -> None:
+            bar.reset(count)
+            bar.update(2)
+
+        found = pycolmap.incremental_mapping(
+            database,
+            images,
+            scratch,
+            options,
+            initial_image_pair_callback=start_model,
+            next_image_callback=lambda: bar.update(1),
+        )
+    return _by_size(found)
+
+
+def map_globally(
+    database: Path,
+    images: Path,
+    scratch: Path,
+    settings: MapperSettings,
+    refine_cameras: bool,
+    extra: Mapping[str, Any] | None = None,
+) -> Models:
+    """Solve all rotations, then all positions (GLOMAP). `extra` are fields of pycolmap.GlobalPipelineOptions."""
+    with pycolmap.Database.open(database) as opened:
+        known = all(camera.has_prior_focal_length for camera in opened.read_all_cameras())
+    if not known:  # unlike the incremental mapper, it cannot start from a guessed focal length
+        pycolmap.calibrate_view_graph(database)
+    options = pycolmap.GlobalPipelineOptions()
+    options.random_seed = settings.seed
+    options.num_threads = thread_count(settings.threads)
+    options.mapper.retriangulation.ignore_two_view_tracks = not settings.two_view_tracks
+    options.mapper.bundle_adjustment.refine_focal_length = refine_cameras
+    options.mapper.bundle_adjustment.refine_extra_params = refine_cameras
+    merge_options(options, extra)
+    return _by_size(pycolmap.global_mapping(database, images, scratch, options))
+
+
+def _by_size(found: Mapping[int, pycolmap.Reconstruction]) -> Models:
+    return sorted(found.values(), key=lambda model: (-model.num_reg_images(), -model.num_points3D()))

@@ -1,0 +1,168 @@
+"""Cameras and points from images alone: `reconstruct`, and hloc's `reconstruction.main`."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pycolmap
+from tqdm import tqdm
+
+from pdc_sfm.colmap import database as db
+from pdc_sfm.colmap.cameras import CameraSettings
+from pdc_sfm.colmap.inputs import MappingInputs, open_inputs
+from pdc_sfm.colmap.mappers import Models, map_globally, map_incrementally
+from pdc_sfm.colmap.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize
+from pdc_sfm.colmap.options import thread_count
+from pdc_sfm.colmap.quiet import colmap_log
+from pdc_sfm.colmap.verification import VerificationSettings, unverified, verify_by_estimation
+from pdc_sfm.errors import ImageError, SettingsError
+from pdc_sfm.files import atomic_folder, exclusive
+from pdc_sfm.settings import require, to_dict
+
+
+@dataclasses.dataclass(frozen=True)
+class ReconstructionSettings:
+    """How cameras and points are found."""
+
+    mapper: Literal["incremental", "global"] = "incremental"
+    camera: CameraSettings = dataclasses.field(default_factory=CameraSettings)
+    verification: VerificationSettings = dataclasses.field(default_factory=VerificationSettings)
+    verify: bool = True  # false: take the matches as they are
+    min_score: float = 0.0  # matches below are not used
+    two_view_tracks: bool = False  # also points seen by two images only
+    keep_outliers: bool = False  # in points.ply; the model keeps all
+    seed: int = 0
+    threads: int = 0  # 0: all cores
+
+    def __post_init__(self) -> None:
+        require(self.min_score >= 0, f"min_score={self.min_score} must not be negative")
+        require(self.threads >= 0, f"threads={self.threads} must not be negative (0: all cores)")
+
+
+def reconstruct(
+    images: Path | str,
+    pairs: Path | str,
+    features: Path | str,
+    matches: Path | str,
+    output: Path | str,
+    settings: ReconstructionSettings | None = None,
+    image_list: Collection[str] | None = None,
+    mapper_options: Mapping[str, Any] | None = None,
+    verbose: bool = False,
+) -> MappingResult:
+    """Reconstruct the images of a pair list (or those of `image_list`). The largest model goes to `output`."""
+    settings, images = settings or ReconstructionSettings(), Path(images)
+    if not images.is_dir():
+        raise ImageError(f"{images} is not a folder of images")
+    chosen = None if image_list is None else set(image_list)
+    with (
+        exclusive(output),
+        open_inputs(pairs, features, matches, chosen, "the chosen images") as inputs,
+        atomic_folder(output, SUMMARY) as folder,
+        colmap_log(verbose),
+    ):
+        _fill_database(folder / "database.db", images, inputs, settings)
+        models = _run(folder, images, settings, mapper_options)
+        model, others = models[0], models[1:]
+        summary = summarize(model, inputs.listed)
+        remarks = _remarks(model, others, inputs.names)
+        notes = {"settings": to_dict(settings), "left_out": inputs.left_out, "remarks": remarks}
+        save_model(folder, model, summary, notes, settings.keep_outliers)
+        for number, other in enumerate(others, start=1):
+            (folder / "models" / str(number)).mkdir(parents=True)
+            other.write_binary(folder / "models" / str(number))
+    return MappingResult(model, summary, inputs.left_out, remarks)
+
+
+def _fill_database(path: Path, images: Path, inputs: MappingInputs, settings: ReconstructionSettings) -> None:
+    image_ids = db.create_from_images(path, images, list(inputs.names), settings.camera)
+    with pycolmap.Database.open(path) as database:
+        by_id = {camera.camera_id: camera for camera in database.read_all_cameras()}
+        cameras = {image.name: by_id[image.camera_id] for image in database.read_all_images()}
+
+        def verify(name0: str, name1: str, found: np.ndarray) -> pycolmap.TwoViewGeometry:
+            if not settings.verify:
+                return unverified(found)
+            both = cameras[name0], cameras[name1]
+            points = inputs.keypoints.points(name0), inputs.keypoints.points(name1)
+            return verify_by_estimation(both, points, found, settings.verification, settings.seed)
+
+        db.write_keypoints(database, image_ids, tqdm(inputs.names, "keypoints", unit="image"), inputs.keypoints)
+        pairs = tqdm(inputs.pairs, "verification", unit="pair")
+        threads = thread_count(settings.threads)
+        kept = db.write_matches(
+            database, image_ids, pairs, inputs.matches, inputs.keypoints, verify, settings.min_score, threads
+        )
+    if kept == 0:
+        raise ReconstructionError(
+            f"none of {len(inputs.pairs)} pairs has {settings.verification.min_inliers} matches that agree with one "
+            "geometry: the images may not overlap, or features and matches are of other images"
+        )
+
+
+def _run(
+    folder: Path, images: Path, settings: ReconstructionSettings, mapper_options: Mapping[str, Any] | None
+) -> Models:
+    scratch = folder / "models"  # COLMAP writes every model it tries
+    scratch.mkdir()
+    refine = settings.camera.refine
+    if settings.mapper == "incremental":
+        models = map_incrementally(folder / "database.db", images, scratch, settings, refine, mapper_options)
+    else:
+        models = map_globally(folder / "database.db", images, scratch, settings, refine, mapper_options)
+    shutil.rmtree(scratch)
+    models = [model for model in models if model.num_points3D() > 0]
+    if not models:
+        raise ReconstructionError(
+            "COLMAP found no model: no two images have enough verified matches seen from different places "
+            "(more overlap, camera.params, or a lower min_score may help; --verbose shows what COLMAP tried)"
+        )
+    return models
+
+
+def _remarks(model: pycolmap.Reconstruction, others: Models, names: Collection[str]) -> tuple[str, ...]:
+    registered = {model.image(i).name for i in model.reg_image_ids()}
+    missing = sorted(set(names) - registered)
+    lines = []
+    if missing:
+        lines.append(f"not registered: {', '.join(missing[:20])}" + " ..." * (len(missing) > 20))
+    if others:
+        sizes = ", ".join(str(other.num_reg_images()) for other in others)
+        lines.append(f"{len(others)} smaller models apart from the main one, of {sizes} images, are kept in models/")
+    return tuple(lines)
+
+
+def main(
+    sfm_dir: Path,
+    image_dir: Path,
+    pairs: Path,
+    features: Path,
+    matches: Path,
+    camera_mode: pycolmap.CameraMode = pycolmap.CameraMode.AUTO,
+    verbose: bool = False,
+    skip_geometric_verification: bool = False,
+    min_match_score: float | None = None,
+    image_list: Collection[str] | None = None,
+    image_options: Mapping[str, Any] | None = None,
+    mapper_options: Mapping[str, Any] | None = None,
+) -> pycolmap.Reconstruction:
+    """`reconstruct` with the signature of hloc's `reconstruction.main`. It raises where hloc returns None."""
+    image_options = dict(image_options or {})
+    params = str(image_options.pop("camera_params", ""))
+    camera = CameraSettings(
+        model=str(image_options.pop("camera_model", "SIMPLE_RADIAL")),
+        params=tuple(float(p) for p in params.split(",")) if params else (),
+        mode=camera_mode.name.lower(),
+    )
+    if image_options:
+        raise SettingsError(f"image_options know camera_model and camera_params, not {', '.join(image_options)}")
+    settings = ReconstructionSettings(
+        camera=camera, verify=not skip_geometric_verification, min_score=min_match_score or 0.0
+    )
+    inputs = (image_dir, pairs, features, matches)
+    return reconstruct(*inputs, sfm_dir, settings, image_list, mapper_options, verbose).model

@@ -1,0 +1,38 @@
+"""Arguments and messages that the mapping commands share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pdc_sfm.colmap.models import MappingResult
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """`--config FILE` and `key=value ...`."""
+    parser.add_argument("--config", type=Path, help="YAML file of settings")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, see above")
+
+
+def add_mapping_arguments(parser: argparse.ArgumentParser) -> None:
+    """What reconstruction and triangulation have in common."""
+    parser.add_argument("--images", type=Path, required=True, help="folder of the images")
+    parser.add_argument("--pairs", type=Path, required=True, help="pair list that was matched")
+    parser.add_argument("--features", type=Path, required=True, help="feature file (h5)")
+    parser.add_argument("--matches", type=Path, required=True, help="match file (h5)")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the new model")
+    parser.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
+    add_settings(parser)
+
+
+def tell(result: MappingResult, output: Path) -> int:
+    """Print the result of a mapping. Returns 1 if something of the input could not be used."""
+    for line in result.left_out:
+        print(f"left out: {line}", file=sys.stderr)
+    for line in result.remarks:
+        print(line)
+    print(f"{result.summary} -> {output}")
+    return 1 if result.left_out else 0

@@ -1,0 +1,144 @@
+"""Cameras are found from matches alone, up to a similarity."""
+
+import numpy as np
+import pycolmap
+import pytest
+from projections import make_scene, write_features, write_images, write_matches, write_pairs
+
+from pdc_sfm.colmap import reconstruction
+from pdc_sfm.colmap.cameras import CameraSettings
+from pdc_sfm.colmap.models import ReconstructionError, load_model, model_poses
+from pdc_sfm.colmap.reconstruction import ReconstructionSettings, reconstruct
+from pdc_sfm.errors import ImageError, SettingsError
+from pdc_sfm.evaluation.poses import reconstruction_errors
+from pdc_sfm.settings import load_settings
+
+NAMES = [f"{i}.png" for i in range(7)]
+TRUE_CAMERA = ("camera.model=PINHOLE", "camera.params=500,500,320,240", "camera.mode=single", "camera.refine=false")
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """A scene of one known pinhole camera, and the arguments of `reconstruct`."""
+    scene = make_scene(NAMES, model="PINHOLE", params=(500, 500, 320, 240), vary=0)
+    arguments = dict(
+        images=write_images(scene, tmp_path / "images"),
+        pairs=write_pairs(tmp_path / "pairs.txt", scene.pairs()),
+        features=write_features(scene, tmp_path / "features.h5"),
+        matches=write_matches(scene, tmp_path / "matches.h5", scene.pairs()),
+        output=tmp_path / "sfm",
+    )
+    return scene, arguments
+
+
+@pytest.mark.parametrize("mapper", ["incremental", "global"])
+def test_exact_matches_and_intrinsics_give_the_true_cameras(inputs, mapper):
+    scene, arguments = inputs
+    settings = load_settings(ReconstructionSettings, None, [*TRUE_CAMERA, f"mapper={mapper}"])
+    result = reconstruct(**arguments, settings=settings)
+    assert result.summary.registered == result.summary.images == len(NAMES)
+    assert result.summary.mean_track_length > 4
+    assert result.summary.reprojection_error < 1e-2
+    errors = reconstruction_errors(model_poses(load_model(arguments["output"])), scene.poses)
+    assert errors.degrees.max() < 2e-3  # 0.02 px at this focal length
+    assert errors.percents.max() < 0.01
+    assert [tuple(c.params) for c in result.model.cameras.values()] == [(500, 500, 320, 240)]
+
+
+def test_unknown_focal_length_is_found(inputs):
+    scene, arguments = inputs
+    settings = ReconstructionSettings(camera=CameraSettings(model="SIMPLE_PINHOLE", mode="single"))
+    result = reconstruct(**arguments, settings=settings)
+    assert result.summary.registered == len(NAMES)
+    (camera,) = result.model.cameras.values()
+    assert camera.focal_length == pytest.approx(500, rel=0.02)  # COLMAP's guess is 768
+    assert reconstruction_errors(model_poses(result.model), scene.poses).degrees.max() < 0.5
+
+
+def test_wrong_matches_do_not_harm(inputs):
+    scene, arguments = inputs
+    write_matches(scene, arguments["matches"], scene.pairs(), wrong=0.3)
+    result = reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, TRUE_CAMERA))
+    assert result.summary.registered == len(NAMES)
+    assert np.median(reconstruction_errors(model_poses(result.model), scene.poses).degrees) < 0.1
+
+
+def test_a_second_run_gives_the_same_and_replaces_the_first(inputs):
+    _, arguments = inputs
+    settings = load_settings(ReconstructionSettings, None, TRUE_CAMERA)
+    first = reconstruct(**arguments, settings=settings).summary
+    assert reconstruct(**arguments, settings=settings).summary == first
+
+
+def test_hloc_signature_returns_the_model(inputs):
+    _, arguments = inputs
+    model = reconstruction.main(
+        arguments["output"], arguments["images"], arguments["pairs"], arguments["features"], arguments["matches"],
+        camera_mode=pycolmap.CameraMode.SINGLE, image_list=NAMES[:5],
+        image_options=dict(camera_model="PINHOLE", camera_params="500,500,320,240"),
+        mapper_options=dict(ba_refine_focal_length=False),
+    )  # fmt: skip
+    assert {model.image(i).name for i in model.reg_image_ids()} == set(NAMES[:5])
+    assert model.num_cameras() == 1
+    assert model.camera(1).focal_length_x == 500
+
+
+def test_an_image_that_matches_nothing_is_named(inputs):
+    scene, arguments = inputs
+    scene.visible[NAMES[-1]] = -1 - np.arange(len(scene.visible[NAMES[-1]]))  # shares no point with the others
+    write_matches(scene, arguments["matches"], scene.pairs())
+    result = reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, TRUE_CAMERA))
+    assert (result.summary.registered, result.summary.images) == (len(NAMES) - 1, len(NAMES))
+    assert result.remarks == (f"not registered: {NAMES[-1]}",)
+
+
+def test_images_that_do_not_match_at_all_are_an_error_and_nothing_is_written(inputs):
+    scene, arguments = inputs
+    for number, name in enumerate(NAMES):
+        scene.visible[name] = 1000 * number + np.arange(len(scene.visible[name]))
+    write_matches(scene, arguments["matches"], scene.pairs())
+    with pytest.raises(ReconstructionError, match="none of 21 pairs has 15 matches"):
+        reconstruct(**arguments)
+    assert not arguments["output"].exists()
+
+
+def test_a_missing_or_broken_image_is_named(inputs):
+    _, arguments = inputs
+    (arguments["images"] / "3.png").write_bytes(b"broken")
+    with pytest.raises(ImageError, match=r"3\.png is not a readable image"):
+        reconstruct(**arguments)
+    (arguments["images"] / "3.png").unlink()
+    with pytest.raises(ImageError, match=r"3\.png: No such file"):
+        reconstruct(**arguments)
+    with pytest.raises(ImageError, match="is not a folder"):
+        reconstruct(**{**arguments, "images": arguments["pairs"]})
+
+
+def test_one_camera_for_images_of_two_sizes_is_refused(inputs):
+    scene, arguments = inputs
+    scene.cameras["2.png"].width = 700
+    write_images(scene, arguments["images"])
+    with pytest.raises(SettingsError, match=r"single needs images of one size, 2\.png has another"):
+        reconstruct(**arguments, settings=ReconstructionSettings(camera=CameraSettings(mode="single")))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["camera.model=PINHOL"], "unknown camera model PINHOL: did you mean PINHOLE"),
+        (["camera.model=PINHOLE", "camera.params=1,2,3"], "has 3 values, PINHOLE takes 4: fx, fy, cx, cy"),
+        (["camera.mode=each"], "choose from auto, single, per_folder, per_image"),
+        (["mapper=fast"], "choose from incremental, global"),
+        (["verification.max_error=0"], "must be above 0"),
+        (["camara.model=PINHOLE"], "did you mean camera"),
+    ],
+)
+def test_impossible_settings_are_named(words, message):
+    with pytest.raises(SettingsError, match=message):
+        load_settings(ReconstructionSettings, None, words)
+
+
+def test_unknown_mapper_options_are_named(inputs):
+    _, arguments = inputs
+    with pytest.raises(SettingsError, match="mapper_options"):
+        reconstruct(**arguments, mapper_options={"no_such_option": 1})
