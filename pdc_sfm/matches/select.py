@@ -1,0 +1,119 @@
+"""From dense estimates to matches: which cells are trusted, and where they are in both original images."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pdc_sfm.dense.cyclic import cyclic_error
+from pdc_sfm.dense.estimate import DenseEstimate
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import Size
+from pdc_sfm.settings import require
+
+PAPER_SIDE = 600  # distances in settings are pixels of an image whose smaller side is this
+
+
+def highest_p_r(radius: float, lowest_sigma: float = 1.0) -> float:
+    """The value P_R cannot exceed, all weight being on the narrowest component: 0.573 for R = 1 and sigma_1 = 1."""
+    return (1 - math.exp(-math.sqrt(2) * radius / lowest_sigma)) ** 2
+
+
+@dataclass(frozen=True)
+class SelectSettings:
+    """Which matches are kept. The defaults are the paper's for localisation: P_1 > 0.1, both directions united."""
+
+    confidence: Literal["p_r", "cyclic"] = "p_r"
+    radius: float = 1.0  # R of P_R, pixels of the network's input
+    threshold: float = 0.1  # keep P_R above this
+    directions: Literal["both", "mutual", "forward"] = "both"  # united; only those that agree; first to second image
+    cyclic_distance: float = 3.0  # for mutual and cyclic: largest error there and back, pixels at a smaller side of 600
+    max_matches: int | None = None  # keep the most confident, spread over the image
+    stride: int = 4  # one match a square of so many pixels of the network's input: a quarter of its resolution
+
+    def __post_init__(self) -> None:
+        require(self.radius > 0, f"radius={self.radius} must be positive")
+        top = highest_p_r(self.radius)
+        require(
+            0 <= self.threshold < top,
+            f"threshold={self.threshold} keeps nothing: with radius={self.radius:g}, P_R lies between 0 and {top:.3f}",
+        )
+        require(self.cyclic_distance > 0, f"cyclic_distance={self.cyclic_distance} must be positive")
+        require(self.max_matches is None or self.max_matches >= 1, f"max_matches={self.max_matches} must be at least 1")
+        require(self.stride >= 1, f"stride={self.stride} must be at least 1")
+
+
+def scaled_distance(distance: float, image_size: Size) -> float:
+    """A distance of the settings, given at a smaller side of 600 pixels, in pixels of this image."""
+    return distance * min(image_size) / PAPER_SIDE
+
+
+def select_matches(
+    forward: DenseEstimate, backward: DenseEstimate | None = None, settings: SelectSettings | None = None
+) -> RawMatches:
+    """Matches of a pair (image0, image1) from its estimates: image0 as reference, and image1 as reference."""
+    settings = settings or SelectSettings()
+    needs_both = settings.directions != "forward" or settings.confidence == "cyclic"
+    if needs_both and backward is None:
+        raise ValueError(f"directions={settings.directions}, confidence={settings.confidence} need both estimates")
+    matches = _one_direction(forward, backward, settings)
+    if settings.directions != "forward":
+        matches = united(matches, _one_direction(backward, forward, settings).swapped())
+    if settings.max_matches is not None:
+        matches = spread(matches, settings.max_matches, forward.reference_size)
+    return matches
+
+
+def united(one: RawMatches, other: RawMatches) -> RawMatches:
+    """All matches of both."""
+    arrays = (np.concatenate((getattr(one, n), getattr(other, n))) for n in ("keypoints0", "keypoints1", "scores"))
+    return RawMatches(*arrays)
+
+
+def spread(matches: RawMatches, count: int, image_size: Size) -> RawMatches:
+    """At most `count` matches: the best of each square of image0, then each one's second best, and so on."""
+    if len(matches) <= count:
+        return matches
+    side = max(1.0, math.sqrt(4 * image_size[0] * image_size[1] / count))  # about four matches a square
+    columns, rows = np.floor((matches.keypoints0 + 0.5) / side).astype(np.int64).T
+    square = rows * (int(image_size[0] / side) + 1) + columns
+    order = np.lexsort((-matches.scores, square))
+    first_of_square = np.r_[True, np.diff(square[order]) != 0]
+    start = np.maximum.accumulate(np.where(first_of_square, np.arange(len(order)), 0))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) - start
+    best = np.lexsort((-matches.scores, rank))[:count]
+    return matches.select(np.sort(best))
+
+
+def _one_direction(forward: DenseEstimate, backward: DenseEstimate | None, settings: SelectSettings) -> RawMatches:
+    """Matches of the reference's cells, reference first."""
+    keep = forward.valid.copy()
+    needs_cycle = settings.confidence == "cyclic" or settings.directions == "mutual"
+    if needs_cycle:
+        limit = scaled_distance(settings.cyclic_distance, forward.reference_size)
+        error = cyclic_error(forward, backward)
+        keep &= error < limit
+    if settings.confidence == "p_r":
+        scores = forward.confidence(settings.radius)
+        keep &= scores > settings.threshold
+    else:
+        scores = np.where(keep, 1 - error / limit, 0.0).astype(np.float32)
+    keep &= best_of_blocks(np.where(keep, scores, 0.0), max(1, settings.stride // forward.stride))
+    return RawMatches(forward.reference_points[keep], forward.query_points[keep], scores[keep])
+
+
+def best_of_blocks(scores: np.ndarray, block: int) -> np.ndarray:
+    """Mask (h, w) with the best cell of each block x block square."""
+    if block == 1:
+        return np.ones(scores.shape, bool)
+    height, width = scores.shape
+    rows, columns = -(-height // block), -(-width // block)
+    padded = np.full((rows * block, columns * block), -np.inf, scores.dtype)
+    padded[:height, :width] = scores
+    blocks = padded.reshape(rows, block, columns, block).transpose(0, 2, 1, 3).reshape(rows, columns, -1)
+    mask = np.arange(block * block) == blocks.argmax(-1)[..., None]
+    return mask.reshape(rows, columns, block, block).transpose(0, 2, 1, 3).reshape(padded.shape)[:height, :width]

@@ -1,0 +1,122 @@
+"""Dense flow as the matcher of sparse keypoints (Sec. 3.7, "Using our dense flow for sparse matching")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pdc_sfm.dense.cyclic import cyclic_error_at
+from pdc_sfm.dense.estimate import DenseEstimate
+from pdc_sfm.matches.select import highest_p_r, scaled_distance
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.settings import require
+
+
+@dataclass(frozen=True)
+class SnapSettings:
+    """The paper's rule; d = 4 at a smaller side of 600 pixels, P_1 > 0.1, both directions united."""
+
+    distance: float = 4.0  # d: a predicted point and its keypoint, pixels at a smaller side of 600
+    radius: float = 1.0
+    threshold: float = 0.1
+    directions: Literal["both", "mutual", "forward"] = "both"
+    cyclic_distance: float | None = None  # also require this error there and back, pixels at a smaller side of 600
+
+    def __post_init__(self) -> None:
+        require(self.distance > 0, f"distance={self.distance} must be positive")
+        require(self.radius > 0, f"radius={self.radius} must be positive")
+        top = highest_p_r(self.radius)
+        require(
+            0 <= self.threshold < top,
+            f"threshold={self.threshold} keeps nothing: with radius={self.radius:g}, P_R lies between 0 and {top:.3f}",
+        )
+        require(
+            self.cyclic_distance is None or self.cyclic_distance > 0,
+            f"cyclic_distance={self.cyclic_distance} must be positive",
+        )
+
+
+@dataclass(frozen=True)
+class SnappedMatches:
+    """Matches between the keypoints of two images, one to one."""
+
+    indices0: np.ndarray  # (K,) int32
+    indices1: np.ndarray  # (K,) int32
+    scores: np.ndarray  # (K,) float32
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def raw(self, keypoints0: np.ndarray, keypoints1: np.ndarray) -> RawMatches:
+        """The same matches by their coordinates."""
+        return RawMatches(keypoints0[self.indices0], keypoints1[self.indices1], self.scores)
+
+    def matches0(self, count0: int) -> tuple[np.ndarray, np.ndarray]:
+        """As hloc stores them: for each keypoint of image0 its partner or -1 (int32), and the score (float32)."""
+        partners, scores = np.full(count0, -1, np.int32), np.zeros(count0, np.float32)
+        partners[self.indices0], scores[self.indices0] = self.indices1, self.scores
+        return partners, scores
+
+
+def snap_matches(
+    keypoints0: np.ndarray,  # (N0, 2) pixel indices of the original images
+    keypoints1: np.ndarray,  # (N1, 2)
+    forward: DenseEstimate,
+    backward: DenseEstimate | None = None,
+    settings: SnapSettings | None = None,
+) -> SnappedMatches:
+    """Match the keypoints of image0 and image1 by the estimates with image0, and with image1, as reference."""
+    settings = settings or SnapSettings()
+    if backward is None and (settings.directions != "forward" or settings.cyclic_distance is not None):
+        raise ValueError(f"directions={settings.directions} and cyclic_distance need both estimates")
+    pairs = _directed(keypoints0, keypoints1, forward, backward, settings)
+    if settings.directions != "forward":
+        back = _directed(keypoints1, keypoints0, backward, forward, settings)
+        pairs = np.concatenate((pairs, back[:, [1, 0, 2, 3]]))
+        pairs = pairs[np.argsort(-pairs[:, 3], kind="stable")]
+        _, best, counts = np.unique(pairs[:, :2], axis=0, return_index=True, return_counts=True)
+        pairs = pairs[best[counts == 2] if settings.directions == "mutual" else best]
+    indices = pairs[:, :2].astype(np.int32)
+    kept = one_to_one(indices[:, 0], indices[:, 1], pairs[:, 3])
+    return SnappedMatches(indices[kept, 0], indices[kept, 1], pairs[kept, 2].astype(np.float32))
+
+
+def one_to_one(indices0: np.ndarray, indices1: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Positions of the pairs that are the best of both their keypoints, sorted by the first index."""
+    kept = np.intersect1d(_best_of_each(indices0, indices1, rank), _best_of_each(indices1, indices0, rank))
+    return kept[np.argsort(indices0[kept], kind="stable")]
+
+
+def _best_of_each(group: np.ndarray, other: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Position of the highest rank of each group (ties: the lower partner)."""
+    order = np.lexsort((other, -rank, group))
+    return order[np.unique(group[order], return_index=True)[1]]
+
+
+def _directed(
+    reference: np.ndarray, query: np.ndarray, forward: DenseEstimate, backward: DenseEstimate | None, s: SnapSettings
+) -> np.ndarray:
+    """(K, 4) rows: keypoint of the reference, keypoint of the query, confidence, rank among rivals.
+
+    The rank is the confidence times the closeness: P_R saturates, so alone it would choose by chance between keypoints
+    that claim the same partner.
+    """
+    from scipy.spatial import cKDTree
+
+    if len(reference) == 0 or len(query) == 0:
+        return np.zeros((0, 4))
+    at = forward.sample(reference)
+    scores = at.confidence(s.radius)
+    predicted = reference + at.flow
+    sure = np.flatnonzero(at.valid & (scores > s.threshold))
+    limit = scaled_distance(s.distance, forward.query_size)
+    distance, nearest = cKDTree(query).query(predicted[sure], distance_upper_bound=limit)
+    near = distance < limit
+    sure, nearest, distance = sure[near], nearest[near], distance[near]
+    if s.cyclic_distance is not None:
+        error = cyclic_error_at(reference[sure], predicted[sure], at.valid[sure], backward)
+        close = error < scaled_distance(s.cyclic_distance, forward.reference_size)
+        sure, nearest, distance = sure[close], nearest[close], distance[close]
+    return np.stack((sure, nearest, scores[sure], scores[sure] * (1 - distance / limit)), 1).astype(np.float64)
