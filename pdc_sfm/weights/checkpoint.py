@@ -66,7 +66,7 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, str], s
         return (*_read_safetensors(path), "safetensors")
     content = read_torch_file(path)
     if isinstance(content, Mapping):
-        for key in ("state_dict", "net", "model"):
+        for key in ("state_dict", "net", "model", "extractor"):
             if isinstance(content.get(key), Mapping):
                 return _named_tensors(path, content[key]), {}, "PyTorch training checkpoint"
         return _named_tensors(path, content), {}, "PyTorch state dict"
