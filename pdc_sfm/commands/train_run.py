@@ -9,6 +9,7 @@ Example:
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 
@@ -21,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    # Read when torch loads its OpenMP: threads that wait by spinning starve the others if the machine is shared.
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
     from pdc_sfm.settings import load_settings
     from pdc_sfm.training.options import TrainSettings
     from pdc_sfm.training.run import preset_path, train_on_photos
