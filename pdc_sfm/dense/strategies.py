@@ -15,7 +15,7 @@ import numpy as np
 from pdc_sfm.dense.estimate import DenseEstimate, from_level
 from pdc_sfm.dense.homography import Fit, fit_homography
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.views import View
+from pdc_sfm.dense.views import SMALLEST, View
 from pdc_sfm.errors import ImageError
 from pdc_sfm.images import fitted_size, resize_image
 
@@ -51,6 +51,8 @@ class Estimator:
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             raise ImageError(f"{name} is {image.dtype} {image.shape}: expected RGB, (H, W, 3) uint8")
         height, width = image.shape[:2]
+        if min(height, width) < SMALLEST:
+            raise ImageError(f"{name} is {width}x{height} pixels: at least {SMALLEST}x{SMALLEST} are needed")
         size = fitted_size((width, height), self.settings.min_side, self.settings.max_side)
         encoded = self._encode(View.whole(image, (width, height), size), name)
         return replace(encoded, view=replace(encoded.view, source=self._kept_pixels(image, size)))

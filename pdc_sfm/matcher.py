@@ -1,0 +1,125 @@
+"""Two images to matches: the one-line API, and the object that the engine runs over a pair list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pdc_sfm.dense.estimate import DenseEstimate
+from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.dense.strategies import EncodedView, Estimator
+from pdc_sfm.images import read_image
+from pdc_sfm.matches.select import SelectSettings, select_matches
+from pdc_sfm.matches.snap import SnappedMatches, SnapSettings, snap_matches
+from pdc_sfm.matches.types import RawMatches
+
+if TYPE_CHECKING:
+    from pdc_sfm.network import PDCNet
+
+
+@dataclass(frozen=True)
+class MatchSettings:
+    """How a pair is matched: the estimate, which of it is kept, and how keypoints are matched through it."""
+
+    dense: DenseSettings = field(default_factory=DenseSettings)
+    select: SelectSettings = field(default_factory=SelectSettings)
+    snap: SnapSettings = field(default_factory=SnapSettings)
+
+
+@dataclass(frozen=True)
+class PairResult:
+    """What `match_images` finds."""
+
+    matches: RawMatches  # points of image0 and image1, original pixel indices
+    forward: DenseEstimate  # image0 is the reference
+    backward: DenseEstimate  # image1 is the reference
+
+
+class Matcher:
+    """A network with its settings: encode each image once, match any two codes."""
+
+    def __init__(self, network: PDCNet, settings: MatchSettings | None = None, device: str = "cpu"):
+        self.settings = settings or MatchSettings()
+        self.estimator = Estimator(network, self.settings.dense, device)
+
+    def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
+        """The code of an RGB image, (H, W, 3) uint8; `.nbytes` is what keeping it costs."""
+        return self.estimator.encode(image, name)
+
+    def match(self, code0: EncodedView, code1: EncodedView) -> RawMatches:
+        """Matches in original pixel indices, by the directions of the settings."""
+        return self._select(*self._estimates(code0, code1))
+
+    def match_batch(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[RawMatches]:
+        """As `match` for each pair; pairs of equal sizes go through the network together."""
+        if self.settings.dense.needs_pixels:
+            return [self.match(code0, code1) for code0, code1 in pairs]
+        forward = self.estimator.estimate_batch(pairs)
+        if not self._needs_both:
+            return [self._select(estimate, None) for estimate in forward]
+        backward = self.estimator.estimate_batch([(code1, code0) for code0, code1 in pairs])
+        return [self._select(*estimates) for estimates in zip(forward, backward)]
+
+    def match_keypoints(
+        self, code0: EncodedView, code1: EncodedView, keypoints0: np.ndarray, keypoints1: np.ndarray
+    ) -> SnappedMatches:
+        """Match given keypoints (N, 2), original pixel indices, through the flow."""
+        snap = self.settings.snap
+        if snap.directions == "forward" and snap.cyclic_distance is None:
+            forward, backward = self.estimator.estimate(code0, code1), None
+        else:
+            forward, backward = self.estimator.estimate_both(code0, code1)
+        return snap_matches(keypoints0, keypoints1, forward, backward, snap)
+
+    @property
+    def _needs_both(self) -> bool:
+        return self.settings.select.directions != "forward" or self.settings.select.confidence == "cyclic"
+
+    def _estimates(self, code0: EncodedView, code1: EncodedView) -> tuple[DenseEstimate, DenseEstimate | None]:
+        if self._needs_both:
+            return self.estimator.estimate_both(code0, code1)
+        return self.estimator.estimate(code0, code1), None
+
+    def _select(self, forward: DenseEstimate, backward: DenseEstimate | None) -> RawMatches:
+        return select_matches(forward, backward, self.settings.select)
+
+
+def load_matcher(
+    weights: Path | str | None = None, settings: MatchSettings | None = None, device: str = "cpu"
+) -> Matcher:
+    """A matcher with the weights of a file, or with the built-in model."""
+    from pdc_sfm.network import for_inference
+    from pdc_sfm.weights import load_network
+
+    return Matcher(for_inference(load_network(weights, device)), settings, device)
+
+
+def match_images(
+    image0: Path | str | np.ndarray,
+    image1: Path | str | np.ndarray,
+    *,
+    matcher: Matcher | None = None,
+    settings: MatchSettings | None = None,
+) -> PairResult:
+    """Match two images, files or RGB arrays (H, W, 3) uint8: `match_images("a.jpg", "b.jpg").matches.keypoints0`.
+
+    Without a `matcher` the built-in model is loaded, with `settings`; keep one from `load_matcher` for many pairs.
+    """
+    if matcher is None:
+        matcher = load_matcher(settings=settings)
+    elif settings is not None:
+        raise ValueError("give the settings to load_matcher, or no matcher")
+    codes = [
+        matcher.encode(image if isinstance(image, np.ndarray) else read_image(image), name)
+        for image, name in ((image0, _name(image0, 0)), (image1, _name(image1, 1)))
+    ]
+    forward, backward = matcher.estimator.estimate_both(*codes)
+    return PairResult(select_matches(forward, backward, matcher.settings.select), forward, backward)
+
+
+def _name(image: Path | str | np.ndarray, number: int) -> str:
+    return f"image{number}" if isinstance(image, np.ndarray) else str(image)
