@@ -86,3 +86,34 @@ def _colour_wheel() -> np.ndarray:
         part = np.arange(steps)[:, None] / steps
         colours.append((1 - part) * np.array(start) + part * np.array(end))
     return np.concatenate(colours)
+
+
+def sample_image(image: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The image at (H, W, 2) pixel indices, bilinear; black beyond it."""
+    import cv2
+
+    x, y = (np.ascontiguousarray(points[..., axis], np.float32) for axis in (0, 1))
+    return cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
+
+
+def tint(image: np.ndarray, mask: np.ndarray, colour: tuple[int, int, int], weight: float = 0.6) -> np.ndarray:
+    """The image with a colour laid over the pixels of a mask (H, W)."""
+    tinted = overlay(image, np.broadcast_to(np.array(colour, np.uint8), image.shape), weight)
+    return np.where(mask[..., None], tinted, image)
+
+
+def match_lines(
+    image0: np.ndarray, image1: np.ndarray, points0: np.ndarray, points1: np.ndarray, colours: np.ndarray, gap: int = 4
+) -> np.ndarray:
+    """Two images side by side with a line between matched points (N, 2), each of its own colour (N, 3)."""
+    import cv2
+
+    sheet = tile([[image0, image1]], gap=gap)
+    offset0, offset1 = np.array([gap, gap]), np.array([2 * gap + image0.shape[1], gap])
+    shift = 4  # OpenCV draws at sixteenths of a pixel
+    for start, end, colour in zip(points0 + offset0, points1 + offset1, colours.tolist()):
+        a, b = (tuple(int(v) for v in np.round(point * 2**shift)) for point in (start, end))
+        cv2.line(sheet, a, b, colour, 1, cv2.LINE_AA, shift)
+        for point in (a, b):
+            cv2.circle(sheet, point, 2 << shift, colour, -1, cv2.LINE_AA, shift)
+    return sheet

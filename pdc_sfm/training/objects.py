@@ -164,7 +164,8 @@ def random_cutout(photo: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     side = min(*photo.shape[:2], int(rng.integers(80, 177)))
     top, left = rng.integers(0, photo.shape[0] - side + 1), rng.integers(0, photo.shape[1] - side + 1)
     if rng.random() < 0.5:
-        angles = np.sort(rng.uniform(0, 2 * np.pi, rng.integers(4, 9)))
+        corners = int(rng.integers(4, 9))
+        angles = (np.arange(corners) + rng.uniform(-0.4, 0.4, corners)) * 2 * np.pi / corners
         radii = rng.uniform(0.5, 1, len(angles))
     else:
         angles = np.linspace(0, 2 * np.pi, 64, endpoint=False)

@@ -187,7 +187,7 @@ def random_pose(settings: WarpSettings, affine: bool, rng: np.random.Generator) 
     tilt_limit = settings.max_tilt if mode == 2 else settings.moderate_tilt
     # moderate changes gather round none, so that the easy pairs of practice are not rare
     spread = (lambda: rng.uniform(-1, 1)) if mode else (lambda: np.clip(rng.normal(0, 0.5), -1, 1))
-    zoom = abs(spread()) * math.log(zoom_limit)
+    zoom = math.log(zoom_limit) * (rng.uniform(0.3, 1) if mode == 2 else abs(spread()))
     return Pose(
         rotation=math.radians(limit) * (rng.uniform(-1, 1) if any_rotation else spread()),
         log_zoom=-zoom if rng.random() < 0.6 else zoom,  # below 0 the reference is the closer view
