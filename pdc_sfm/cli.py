@@ -17,6 +17,7 @@ VERBS = {
     "train": "train a network, adapt one to a reconstruction, or look at training pairs",
     "reconstruct": "cameras and points from images and their matches",
     "triangulate": "points from matches of images whose cameras are known",
+    "localize": "poses of queries in a model",
     "demo": "run the built-in example from start to end",
 }
 

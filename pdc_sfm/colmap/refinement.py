@@ -1,0 +1,80 @@
+"""A pose fitted to many 2D-3D correspondences, each weighed by its confidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pycolmap
+
+
+def refine_pose(
+    cam_from_world: pycolmap.Rigid3d,
+    rays: np.ndarray,
+    points: np.ndarray,
+    weights: np.ndarray,
+    focal_length: float,
+    loss_scale: float = 1.0,
+    iterations: int = 30,
+) -> pycolmap.Rigid3d:
+    """Least squares of weighted reprojection errors under a Cauchy loss (scale in pixels), by Levenberg-Marquardt.
+
+    `rays` (C, 2) are normalised coordinates, `points` (C, 3) in the world, `weights` (C,) inverse variances.
+    """
+    rotation, translation = cam_from_world.rotation.matrix(), np.asarray(cam_from_world.translation)
+    damping = 1e-4
+    residuals = _residuals(rotation, translation, rays, points, focal_length)
+    cost = _cost(residuals, weights, loss_scale)
+    for _ in range(iterations):
+        robust = weights / (1.0 + (residuals**2).sum(axis=1) / loss_scale**2)
+        jacobian = _jacobian(rotation, translation, points, focal_length)  # (C, 2, 6)
+        weighted = jacobian * robust[:, None, None]
+        hessian = np.einsum("cij,cik->jk", weighted, jacobian)
+        gradient = np.einsum("cij,ci->j", weighted, residuals)
+        step = -np.linalg.solve(hessian + damping * np.diag(np.diag(hessian) + 1e-12), gradient)
+        turn = _rotation(step[:3])
+        trial = turn @ rotation, turn @ translation + step[3:]
+        trial_residuals = _residuals(*trial, rays, points, focal_length)
+        trial_cost = _cost(trial_residuals, weights, loss_scale)
+        if trial_cost < cost:
+            done = cost - trial_cost <= 1e-10 * cost
+            (rotation, translation), residuals, cost = trial, trial_residuals, trial_cost
+            damping = max(damping / 10, 1e-12)
+            if done:
+                break
+        else:
+            damping *= 10
+            if damping > 1e6:
+                break
+    return pycolmap.Rigid3d(pycolmap.Rotation3d(rotation), translation)
+
+
+def _residuals(
+    rotation: np.ndarray, translation: np.ndarray, rays: np.ndarray, points: np.ndarray, focal_length: float
+) -> np.ndarray:
+    """(C, 2) pixels. Points behind the camera are far off, never right."""
+    local = points @ rotation.T + translation
+    depth = np.where(local[:, 2:] > 1e-9, local[:, 2:], 1e-9)
+    return focal_length * (local[:, :2] / depth - rays)
+
+
+def _cost(residuals: np.ndarray, weights: np.ndarray, loss_scale: float) -> float:
+    return float((weights * np.log1p((residuals**2).sum(axis=1) / loss_scale**2)).sum())
+
+
+def _jacobian(rotation: np.ndarray, translation: np.ndarray, points: np.ndarray, focal_length: float) -> np.ndarray:
+    """(C, 2, 6) derivatives by a small turn and shift of the camera frame."""
+    x, y, z = (points @ rotation.T + translation).T
+    z = np.where(z > 1e-9, z, 1e-9)
+    zero = np.zeros_like(x)
+    turn = np.stack([-x * y / z**2, 1 + x**2 / z**2, -y / z, -1 - y**2 / z**2, x * y / z**2, x / z], axis=1)
+    shift = np.stack([1 / z, zero, -x / z**2, zero, 1 / z, -y / z**2], axis=1)
+    return focal_length * np.concatenate([turn.reshape(-1, 2, 3), shift.reshape(-1, 2, 3)], axis=2)
+
+
+def _rotation(vector: np.ndarray) -> np.ndarray:
+    """Rodrigues' formula."""
+    angle = np.linalg.norm(vector)
+    if angle < 1e-15:
+        return np.eye(3)
+    x, y, z = vector / angle
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross

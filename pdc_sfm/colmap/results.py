@@ -1,0 +1,64 @@
+"""Poses as the benchmarks want them, and the record of how each was found."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm.errors import FormatError, SettingsError
+from pdc_sfm.files import atomic_path, write_text
+
+
+def result_names(queries: Iterable[str], prepend_camera_name: bool = False) -> dict[str, str]:
+    """Query -> its name in a results file: the base name, or `camera/base` (RobotCar)."""
+    names: dict[str, str] = {}
+    owner: dict[str, str] = {}
+    for query in queries:
+        parts = query.split("/")
+        names[query] = "/".join(parts[-2:] if prepend_camera_name else parts[-1:])
+        other = owner.setdefault(names[query], query)
+        if other != query:
+            hint = "queries must differ in their last two parts" if prepend_camera_name else "use prepend_camera_name"
+            raise SettingsError(f"{other} and {query} would both be called {names[query]} in the results: {hint}")
+    return names
+
+
+def write_poses(
+    path: Path | str, poses: Mapping[str, pycolmap.Rigid3d], prepend_camera_name: bool = False
+) -> None:
+    """One line a query, `name qw qx qy qz tx ty tz`, camera from world. At once or not at all."""
+    names = result_names(poses, prepend_camera_name)
+    lines = []
+    for query, cam_from_world in poses.items():
+        numbers = (*cam_from_world.rotation.quat[[3, 0, 1, 2]], *cam_from_world.translation)
+        lines.append(" ".join((names[query], *(repr(float(n)) for n in numbers))) + "\n")
+    write_text(path, "".join(lines))
+
+
+def read_poses(path: Path | str) -> dict[str, np.ndarray]:
+    """Name in the file -> cam_from_world (3, 4)."""
+    poses = {}
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+        words = line.split()
+        if not words:
+            continue
+        try:
+            name, (qw, qx, qy, qz, *translation) = words[0], [float(w) for w in words[1:]]
+            rotation = pycolmap.Rotation3d(np.array([qx, qy, qz, qw]))
+            poses[name] = np.asarray(pycolmap.Rigid3d(rotation, np.array(translation)).matrix())
+        except (ValueError, TypeError):
+            raise FormatError(f"{path} line {number}: expected `name qw qx qy qz tx ty tz`") from None
+    return poses
+
+
+def write_logs(results: Path | str, logs: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    """`{results}_logs.pkl` for hloc's tools, and `{results}_logs.json`, which is safe to read, for everyone else."""
+    with atomic_path(f"{results}_logs.pkl") as partial:
+        partial.write_bytes(pickle.dumps(dict(logs)))
+    write_text(f"{results}_logs.json", json.dumps(record, indent=1) + "\n")
