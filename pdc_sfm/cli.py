@@ -13,6 +13,7 @@ from pdc_sfm.errors import UserError
 
 # verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`.
 VERBS = {
+    "pair": "match two images and draw what was found",
     "weights": "inspect a weights file, or convert it to safetensors",
     "train": "train a network, adapt one to a reconstruction, or look at training pairs",
     "reconstruct": "cameras and points from images and their matches",
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sub.description = module.__doc__
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
-    args = parser.parse_args(argv)
+    args = _parse(parser, argv)
     try:
         return args.run(args) or 0
     except UserError as error:
@@ -51,6 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """As `parse_args`, but `key=value` words may stand anywhere: argparse alone takes them in one place only."""
+    args, rest = parser.parse_known_args(argv)
+    unknown = [word for word in rest if word.startswith("-") or "=" not in word or not hasattr(args, "settings")]
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if rest:
+        args.settings = [*args.settings, *rest]
+    return args
 
 
 if __name__ == "__main__":

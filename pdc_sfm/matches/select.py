@@ -77,7 +77,7 @@ def spread(matches: RawMatches, count: int, image_size: Size) -> RawMatches:
     """At most `count` matches: the best of each square of image0, then each one's second best, and so on."""
     if len(matches) <= count:
         return matches
-    side = max(1.0, math.sqrt(4 * image_size[0] * image_size[1] / count))  # about four matches a square
+    side = max(1.0, math.sqrt(image_size[0] * image_size[1] / count))
     columns, rows = np.floor((matches.keypoints0 + 0.5) / side).astype(np.int64).T
     square = rows * (int(image_size[0] / side) + 1) + columns
     order = np.lexsort((-matches.scores, square))

@@ -1,0 +1,46 @@
+"""Match two images and draw what was found: matches, flow, confidence, the second image warped onto the first.
+
+Settings (key=value):
+  dense.min_side=480        pixels of the smaller side at which the network sees the images; dense.max_side=1024
+  dense.method=direct       homography and multiscale align the images first, for large changes of scale or perspective
+  dense.rotations=1         8 also finds images turned by any angle
+  select.threshold=0.1      keep matches with P_R above this; select.radius=1 is R in pixels
+  select.directions=both    united; mutual keeps only what agrees both ways; forward is twice as fast
+  select.max_matches=       keep so many, the surest of each region
+
+Example:
+  pdc-sfm pair A.jpg B.jpg --output out.png dense.method=homography
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("image0", type=Path, help="the first image: the reference of the drawn flow")
+    parser.add_argument("image1", type=Path, help="the second image")
+    parser.add_argument("--output", type=Path, required=True, help="the picture (.png, .jpg)")
+    parser.add_argument("--weights", help="weights file; without it the built-in model")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from pdc_sfm.images import read_image, write_image
+    from pdc_sfm.matcher import MatchSettings, load_matcher, match_images
+    from pdc_sfm.pair_picture import pair_picture
+    from pdc_sfm.settings import load_settings
+
+    settings = load_settings(MatchSettings, args.config, args.settings)
+    images = [read_image(path) for path in (args.image0, args.image1)]
+    result = match_images(*images, matcher=load_matcher(args.weights, settings, args.device))
+    select = settings.select
+    picture = pair_picture(
+        *images, result.matches, result.forward, radius=select.radius, threshold=select.threshold
+    )
+    write_image(args.output, picture)
+    print(f"{len(result.matches)} matches by {result.forward.method} -> {args.output}")
