@@ -155,18 +155,17 @@ def level_ground_truth(level: LevelOutput, batch: Batch, max_jump: float) -> tup
     around it are interpolated (fewer if it lies on one). The cell counts if they all do and lie on one surface.
     """
     height, width = level.flow.shape[-2:]
-    corners_y = _neighbours(batch.size[0], height, batch.flow.device)
-    corners_x = _neighbours(batch.size[1], width, batch.flow.device)
+    columns = _neighbours(batch.size[1], width, batch.flow.device)
     flow = torch.zeros_like(batch.flow[:, :, :1, :1]).expand(-1, -1, height, width)
     valid = torch.ones(len(batch), height, width, dtype=torch.bool, device=flow.device)
     hidden, high, low = valid, flow - torch.inf, flow + torch.inf
-    for index_y, weight_y in corners_y:
-        for index_x, weight_x in corners_x:
+    for row, weight_y in _neighbours(batch.size[0], height, batch.flow.device):
+        rows = [maps.index_select(-2, row) for maps in (batch.flow, batch.valid, batch.hidden)]
+        for column, weight_x in columns:
             weight = weight_y[:, None] * weight_x  # (h, w)
             counts = weight > 0
-            here = batch.flow[:, :, index_y][:, :, :, index_x]
-            valid = valid & (batch.valid[:, index_y][:, :, index_x] | ~counts)
-            hidden = hidden & (batch.hidden[:, index_y][:, :, index_x] | ~counts)
+            here, is_valid, is_hidden = (maps.index_select(-1, column) for maps in rows)
+            valid, hidden = valid & (is_valid | ~counts), hidden & (is_hidden | ~counts)
             high = torch.where(counts, torch.maximum(high, here), high)
             low = torch.where(counts, torch.minimum(low, here), low)
             flow = flow + torch.where(counts, weight * here, 0.0)

@@ -54,6 +54,7 @@ class TrainSettings:
     real_share: float = 0.0  # of the pairs, from real correspondences (stage 2); needs --model or --megadepth
     start_from: str = ""  # weights of a network to begin with
     backbone_weights: str = "auto"  # otherwise ImageNet weights of the backbone: a file, auto (a package) or none
+    initial_sigma: float = 0.0  # px: the outlier component of a fresh network begins with this; 0: as chance has it
     seed: int = 1
     device: str = "auto"
     threads: int = 2
@@ -62,9 +63,10 @@ class TrainSettings:
     log_every: int = 20  # iterations a row of train.csv
 
     def __post_init__(self) -> None:
-        steered = self.pairs.size == PairSettings().size and self.pairs.max_size is None
-        require(steered, "sizes.phases and sizes.aspects steer the image size: leave out pairs.size and pairs.max_size")
+        untouched = self.pairs.size == PairSettings().size
+        require(untouched, "sizes.phases and sizes.aspects steer the size of training images: leave out pairs.size")
         require(0 <= self.real_share <= 1, "real_share must lie in [0, 1]")
+        require(self.initial_sigma == 0 or self.initial_sigma >= 2, "initial_sigma must be 0, or at least 2 px")
         require(self.threads >= 1, "threads must be at least 1")
         require(self.workers >= 0, "workers must be at least 0")
         require(self.checkpoint_minutes > 0, "checkpoint_minutes must be positive")

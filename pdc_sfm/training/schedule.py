@@ -56,11 +56,12 @@ class SizeSettings:
     def __post_init__(self) -> None:
         starts = [phase[0] for phase in self.phases]
         require(starts[:1] == [0] and starts == sorted(set(starts)), "sizes.phases must begin at iteration 0 and rise")
-        for _, size, batch in self.phases:
-            require(size >= 32, f"sizes.phases: image side {size} is below 32")
-            require(batch >= 1, f"sizes.phases: batch {batch} is below 1")
         require(len(self.aspects) > 0, "sizes.aspects must name a ratio")
         require(all(0.25 <= a <= 4 for a in self.aspects), "sizes.aspects must lie in [0.25, 4]")
+        for _, size, batch in self.phases:
+            sides = [side for aspect in self.aspects for side in self._sides(size, aspect)]
+            require(min(sides) >= 64, f"sizes: images of side {size} would have a side of {min(sides)} px; at least 64")
+            require(batch >= 1, f"sizes.phases: batch {batch} is below 1")
 
     def phase(self, iteration: int) -> Phase:
         """The phase an iteration belongs to."""
@@ -68,8 +69,10 @@ class SizeSettings:
 
     def image_size(self, iteration: int) -> tuple[int, int]:
         """(height, width) of an iteration's images; multiples of 8 unless square."""
-        size = self.phase(iteration).size
-        aspect = self.aspects[iteration % len(self.aspects)]
+        return self._sides(self.phase(iteration).size, self.aspects[iteration % len(self.aspects)])
+
+    @staticmethod
+    def _sides(size: int, aspect: float) -> tuple[int, int]:
         if aspect == 1:
             return size, size
         return round(size / aspect**0.5 / 8) * 8, round(size * aspect**0.5 / 8) * 8

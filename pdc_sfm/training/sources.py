@@ -51,7 +51,7 @@ class SyntheticSource:
     def sample(self, index: int, size: Size) -> Sample:
         """Pair number `index`."""
         rng = np.random.default_rng([self.seed, index])
-        return Sample.of(make_pair(self.photos, self.cutouts, replace(self.settings, size=size, max_size=None), rng))
+        return Sample.of(make_pair(self.photos, self.cutouts, replace(self.settings, size=size), rng))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class ValidationSettings:
 
     def __post_init__(self) -> None:
         require(self.pairs >= 1, "validation.pairs must be at least 1")
-        require(self.size >= 32, "validation.size must be at least 32")
+        require(self.size >= 64, "validation.size must be at least 64")
         require(self.minutes > 0, "validation.minutes must be positive")
         require(self.hard >= 0 and self.unrelated >= 0, "validation.hard and validation.unrelated must be at least 0")
 

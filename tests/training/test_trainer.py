@@ -1,0 +1,272 @@
+"""Training runs of a few iterations on generated textures with a tiny network."""
+
+import os
+import resource
+import signal
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+
+from pdc_sfm.errors import CheckpointError, SettingsError
+from pdc_sfm.network import NetworkSettings
+from pdc_sfm.settings import from_dict, load_settings
+from pdc_sfm.training.batch import collate
+from pdc_sfm.training.checkpoint import load_state, save_state
+from pdc_sfm.training.curve import read_table
+from pdc_sfm.training.machine import Group
+from pdc_sfm.training.options import TrainSettings
+from pdc_sfm.training.run import PRESETS
+from pdc_sfm.training.sources import FixedPairs, SyntheticSource
+from pdc_sfm.training.step import Stepper
+from pdc_sfm.training.trainer import TrainingError, initial_network, train
+from pdc_sfm.weights import load_network
+
+TINY = NetworkSettings(
+    backbone="efficientnet_lite0",
+    shared_backbone=True,
+    pyramid_channels=(8, 8, 8),
+    normalise_local=True,
+    correlation="plain",
+    radius=2,
+    decoder_channels=(8, 8, 8, 8, 8),
+    refined_levels=(),
+    slice_layers="mlp",
+    slice_channels=(8, 8, 8, 4),
+    predictor_channels=(8, 8),
+)
+BASE = {
+    "network": TINY,
+    "loss": {"reduction": "mean", "level_weights": [1, 1, 1, 1], "robust_flow_weight": 1.0, "outlier_weight": 0.5},
+    "optimiser": {"name": "adamw", "rate": 2e-3, "average": 0.9},
+    "schedule": {"kind": "trapezoid", "iterations": 5, "warm_up": 2},
+    "sizes": {"phases": [[0, 64, 1]]},
+    "validation": {"pairs": 1, "hard": 1, "unrelated": 1, "size": 64},
+    "backbone_weights": "none",
+    "device": "cpu",
+    "threads": 1,
+    "workers": 0,
+    "log_every": 1,
+}
+
+
+class Textures:
+    """Photographs made of smooth noise."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        import cv2
+
+        coarse = np.random.default_rng(index).integers(0, 255, (24, 24, 3), dtype=np.uint8)
+        return cv2.resize(coarse, (128, 128), interpolation=cv2.INTER_CUBIC)
+
+    def other(self, index, rng):
+        return (index + 1) % 4
+
+
+def make_settings(**changes):
+    return from_dict(TrainSettings, {**BASE, **changes})
+
+
+def make_source(settings):
+    return SyntheticSource(Textures(), None, settings.pairs, settings.seed)
+
+
+def run(settings, output, source=None):
+    fixed = FixedPairs(Textures(), None, settings.pairs)
+    return train(source or make_source(settings), fixed, settings, output, quiet=True)
+
+
+@pytest.fixture(autouse=True)
+def _process_as_before():
+    """Training sets threads and denormals for its process; the tests after it shall not notice."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(False)
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """A source that does something when a certain pair is asked for."""
+
+    inner: SyntheticSource
+    at: int
+    what: str
+
+    def sample(self, index, size):
+        sample = self.inner.sample(index, size)
+        if index != self.at:
+            return sample
+        if self.what == "terminate":
+            os.kill(os.getpid(), signal.SIGTERM)
+            return sample
+        nowhere = np.full_like(sample.flow, np.nan)
+        return replace(sample, flow=nowhere, valid=np.ones_like(sample.valid))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """A run of 5 iterations through every change: descriptor warm-up, larger images, the backbone unfrozen."""
+    settings = make_settings(
+        descriptors={"iterations": 1, "samples": 32},
+        optimiser={**BASE["optimiser"], "unfreeze_at": 3},
+        sizes={"phases": [[0, 80, 1], [2, 96, 2]], "aspects": [1, 1.5]},
+    )
+    output = tmp_path_factory.mktemp("run")
+    result = run(settings, output)
+    return settings, output, result
+
+
+def test_a_run_leaves_state_weights_tables_and_curve(undisturbed):
+    settings, output, result = undisturbed
+    assert result.iteration == 5
+    assert result.stopped is None
+    assert [row["iteration"] for row in read_table(output / "train.csv")] == [1, 2, 3, 4, 5]
+    figures = read_table(output / "validation.csv")[-1]
+    assert 0 <= figures["pck_1"] <= figures["pck_5"] <= 1
+    assert {"unrelated_confident", "hard_pck_5", "calibration_gap"} <= set(figures)
+    assert (output / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    assert load_network(output / "best.safetensors").settings == settings.network
+    assert load_settings(TrainSettings, output / "settings.yaml") == settings
+
+
+@pytest.mark.parametrize("pair", [1, 3])  # in the warm-up's last iteration, and with larger images
+def test_a_stopped_run_continues_to_the_same_numbers(undisturbed, tmp_path, pair):
+    settings, reference, _ = undisturbed
+    stopped = run(settings, tmp_path, Disturbed(make_source(settings), pair, "terminate"))
+    assert stopped.stopped == signal.SIGTERM
+    assert 0 < stopped.iteration < 5
+    assert "the same command continues" in stopped.summary(tmp_path)
+    run(settings, tmp_path)
+    expected, actual = (load_state(folder / "last.safetensors")[0] for folder in (reference, tmp_path))
+    assert expected.keys() == actual.keys()
+    for group, tensors in expected.items():
+        assert tensors.keys() == actual[group].keys()
+        for name, value in tensors.items():
+            assert torch.equal(value, actual[group][name]), f"{group}/{name}"
+    columns = [[row["loss"] for row in read_table(folder / "train.csv")] for folder in (reference, tmp_path)]
+    assert columns[0] == columns[1]
+
+
+def test_a_finished_run_can_be_extended(undisturbed, tmp_path):
+    settings, reference, _ = undisturbed
+    (tmp_path / "last.safetensors").write_bytes((reference / "last.safetensors").read_bytes())
+    longer = replace(settings, schedule=replace(settings.schedule, iterations=6))
+    assert run(longer, tmp_path).iteration == 6
+
+
+def test_another_architecture_is_refused(undisturbed, tmp_path):
+    settings, reference, _ = undisturbed
+    other = replace(settings, network=replace(TINY, radius=3))
+    (tmp_path / "last.safetensors").write_bytes((reference / "last.safetensors").read_bytes())
+    with pytest.raises(CheckpointError, match=r"another architecture \(network.radius: 2 -> 3\)"):
+        run(other, tmp_path)
+    with pytest.raises(CheckpointError, match=r"network.radius: 2 -> 3"):
+        initial_network(replace(other, start_from=str(reference / "best.safetensors")))
+
+
+def test_weights_of_an_earlier_run_are_the_beginning_of_a_new_one(undisturbed):
+    settings, reference, _ = undisturbed
+    network = initial_network(replace(settings, start_from=str(reference / "best.safetensors")))
+    expected = load_network(reference / "best.safetensors").state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in network.state_dict().items())
+
+
+def test_a_file_that_is_no_training_state_is_refused(tmp_path):
+    (tmp_path / "last.safetensors").write_bytes(b"something else")
+    with pytest.raises(CheckpointError, match=r"cannot read .*last.safetensors"):
+        run(make_settings(), tmp_path)
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(tmp_path):
+    settings = make_settings(loss={**BASE["loss"], "resolution": "image"}, checkpoint_minutes=1e-9)
+    source = replace(make_source(settings))
+    with pytest.raises(TrainingError, match=r"iteration 2 \(pairs 2-2; level4_nll.*last good state"):
+        run(settings, tmp_path, Disturbed(source, 2, "nan"))
+    groups, facts = load_state(tmp_path / "last.safetensors")
+    assert facts["progress"]["iteration"] == 2
+    assert all(torch.isfinite(value).all() for value in groups["network"].values() if value.is_floating_point())
+
+
+def test_a_full_disk_leaves_the_saved_state_intact(tmp_path):
+    path = tmp_path / "last.safetensors"
+    save_state(path, {"network": {"a": torch.ones(3)}}, {"iteration": 1})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))  # every file ends here, as on a full disk
+    try:
+        with pytest.raises(CheckpointError, match="the state saved before it is intact"):
+            save_state(path, {"network": {"a": torch.ones(100_000)}}, {"iteration": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    groups, facts = load_state(path)
+    assert facts == {"iteration": 1}
+    assert torch.equal(groups["network"]["a"], torch.ones(3))
+    assert [file.name for file in tmp_path.iterdir()] == ["last.safetensors"]
+
+
+def test_training_on_one_pair_lowers_its_loss():
+    torch.manual_seed(0)
+    settings = make_settings(schedule={"kind": "steps", "milestones": []})
+    batch = collate([make_source(settings).sample(0, (64, 64))])
+    stepper = Stepper(initial_network(settings), settings, torch.device("cpu"), Group())
+    losses = [stepper.step(batch, iteration)["loss"] for iteration in range(8)]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_the_backbone_waits_until_it_is_unfrozen():
+    settings = make_settings(optimiser={**BASE["optimiser"], "unfreeze_at": 1})
+    batch = collate([make_source(settings).sample(0, (64, 64))])
+    stepper = Stepper(initial_network(settings), settings, torch.device("cpu"), Group())
+    weight = stepper.network.backbone_high.backbone.stem.conv.weight
+    projection = stepper.network.backbone_high.lateral["16"].weight
+    before = [weight.detach().clone(), projection.detach().clone()]
+    stepper.step(batch, 0)
+    assert torch.equal(weight, before[0])
+    assert not torch.equal(projection, before[1])
+    stepper.step(batch, 1)
+    assert not torch.equal(weight, before[0])
+
+
+def test_the_outlier_component_can_begin_wide():
+    network = initial_network(make_settings(initial_sigma=20.0)).eval()
+    for level in network.levels.values():
+        torch.nn.init.zeros_(level.predictor.output.weight)  # leaves what the bias alone says
+    image = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        for level in network(image, image):
+            assert (level.log_var[:, 0] == 0).all()
+            assert torch.allclose((level.log_var[:, -1] / 2).exp(), torch.tensor(20.0), rtol=0.01)
+
+
+def test_image_sizes_are_steered_in_one_place():
+    with pytest.raises(SettingsError, match=r"leave out pairs.size"):
+        make_settings(pairs={"size": [128, 128]})
+
+
+@pytest.mark.parametrize("name", ["compact", "paper_stage1", "paper_stage2"])
+def test_presets_load(name):
+    settings = load_settings(TrainSettings, PRESETS / f"{name}.yaml")
+    assert len(settings.loss.level_weights) == len(settings.network.levels)
+
+
+def test_presets_of_the_paper_have_its_numbers():
+    first, second = (load_settings(TrainSettings, PRESETS / f"paper_stage{n}.yaml") for n in (1, 2))
+    factor = first.schedule.factor
+    assert [first.optimiser.rate * factor(i) for i in (0, 132_999, 133_000, 240_000)] == [1e-4, 1e-4, 5e-5, 2.5e-5]
+    assert [second.optimiser.rate * second.schedule.factor(i) for i in (0, 210_000)] == [5e-5, 2.5e-5]
+    assert (first.schedule.iterations, second.schedule.iterations) == (350_000, 225_000)
+    assert (first.sizes.phases, second.sizes.phases) == (((0, 520, 15),), ((0, 520, 10),))
+    assert (first.loss.level_weights, second.loss.level_weights) == ((0.32, 0.08, 0.02, 0.01), (0.08, 0.08, 0.02, 0.02))
+    assert (first.loss.resolution, second.loss.resolution) == ("level", "image")
+    assert not first.optimiser.learns_backbone(349_999)
+    assert second.optimiser.learns_backbone(0)
+    for settings in (first, second):
+        assert settings.optimiser.name == "adam"
+        assert settings.optimiser.weight_decay == 4e-4
+        assert (settings.pairs.objects, settings.pairs.object_probability, settings.pairs.mask) == (4, 0.8, "injective")
+        assert settings.pairs.perturbations
+        assert settings.network.global_iterations == settings.network.local_iterations == 3
