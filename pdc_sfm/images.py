@@ -44,6 +44,8 @@ def write_image(path: Path | str, image: np.ndarray) -> None:
     import cv2
 
     path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ImageError(f"cannot write a picture as {path}: end its name with one of {' '.join(SUFFIXES)}")
     ok, data = cv2.imencode(path.suffix, image[..., ::-1] if image.ndim == 3 else image)
     if not ok:
         raise ImageError(f"cannot encode an image as {path.suffix}")

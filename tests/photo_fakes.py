@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from pdc_sfm.errors import ImageError
+
 
 def waves(seed: int, size: tuple[int, int] = (240, 320)) -> np.ndarray:
     """(H, W, 3) uint8, a sum of six waves a channel, none shorter than a tenth of the image."""
@@ -32,8 +34,8 @@ class WavePhotos:
         return (index + 1) % len(self)
 
 
-class FailingPhotos(WavePhotos):
-    """A source whose files vanish."""
+class VanishingPhotos(WavePhotos):
+    """A source whose files are gone."""
 
     def __getitem__(self, index: int) -> np.ndarray:
-        raise OSError("the disk is gone")
+        raise ImageError("cannot read image a.jpg: No such file")

@@ -21,19 +21,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    import numpy as np
+
     from pdc_sfm.errors import UserError
     from pdc_sfm.images import write_image
     from pdc_sfm.settings import load_settings
-    from pdc_sfm.training.pairs import PairSettings
+    from pdc_sfm.training.pairs import PairSettings, make_pair
     from pdc_sfm.training.photographs import open_cutouts, open_photographs
     from pdc_sfm.training.preview import sheet
-    from pdc_sfm.training.stream import PairStream
 
     if args.pairs < 1 or args.seed < 0:
         raise UserError(f"--pairs {args.pairs} --seed {args.seed}: at least one pair, and a seed of 0 or more")
     settings = load_settings(PairSettings, args.config, args.settings)
     photos = open_photographs(args.photos)
     print(photos.summary())
-    stream = PairStream(photos, open_cutouts(args.objects) if args.objects else None, settings, args.seed, batch_size=1)
-    write_image(args.output, sheet(stream.pair(i) for i in range(args.pairs)))
+    cutouts = open_cutouts(args.objects) if args.objects else None
+    if cutouts is not None:
+        print(cutouts.summary())
+    numbers = [np.random.default_rng([args.seed, i]) for i in range(args.pairs)]  # as in training
+    write_image(args.output, sheet(make_pair(photos, cutouts, settings, rng) for rng in numbers))
     print(f"wrote {args.pairs} pairs to {args.output}")

@@ -26,7 +26,6 @@ class PairSettings:
     """Everything about the synthetic pairs. The ablations of Tab. 8-9 are `mask`, `objects` and `perturbations`."""
 
     size: tuple[int, int] = (320, 320)  # (height, width) of both images
-    max_size: tuple[int, int] | None = None  # if given, each batch has its own size between the two, in steps of 32
     mask: Mask = "injective"
     objects: Literal[0, 1, 2, 3, 4] = 4  # at most so many in a pair
     object_probability: float = 0.8
@@ -39,9 +38,6 @@ class PairSettings:
 
     def __post_init__(self) -> None:
         require(min(self.size) >= 64, f"size={self.size}: both sides at least 64")
-        if self.max_size is not None:
-            larger = all(high >= low for low, high in zip(self.size, self.max_size))
-            require(larger, f"max_size={self.max_size} must not be below size={self.size}")
         for name in ("object_probability", "unrelated", "flip"):
             require(0 <= getattr(self, name) <= 1, f"{name}={getattr(self, name)} must lie in 0..1")
 
@@ -173,7 +169,7 @@ def sample(photo: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The photograph at (H, W, 2) points, sharp where it is enlarged and free of aliasing where it is shrunk.
 
     Beyond its edges the photograph is mirrored (about the outer edge of its pixels, which shrinking keeps); both images
-    see the same mirrored plane, so the flow holds there too. OpenCV's cubic kernel displaces by up to 0.05 px: not used.
+    see the same mirrored plane, so the flow holds there too. OpenCV's cubic kernel displaces by up to 0.05 px: unused.
     """
     step = points[::16, ::16]
     right, down = np.diff(step, axis=1)[:-1] / 16, np.diff(step, axis=0)[:, :-1] / 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -32,8 +32,16 @@ def held_out(name: str) -> bool:
 class Photographs:
     """Usable photographs of a folder. `photos[i]` is (H, W, 3) uint8 RGB, decoded anew from bytes kept in memory."""
 
-    def __init__(self, folder: Path, names: Sequence[str], skipped: dict[str, str], cache_bytes: int = 1 << 29) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        names: Sequence[str],
+        reductions: Sequence[int],
+        skipped: dict[str, str],
+        cache_bytes: int = 1 << 29,
+    ) -> None:
         self.folder, self.names, self.skipped, self.cache_bytes = folder, list(names), skipped, cache_bytes
+        self._reductions = list(reductions)
         self._series = [re.sub(r"\d+$", "", PurePosixPath(name).with_suffix("").as_posix()) for name in names]
         self._bytes: dict[int, np.ndarray] = {}
         self._held = 0
@@ -42,16 +50,13 @@ class Photographs:
         return len(self.names)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        data = self._read(index)
-        image = _decode(data)
+        image = _decode(self._read(index), self._reductions[index])
         if image is None:
             raise ImageError(f"{self.folder / self.names[index]} can no longer be read: was it changed meanwhile?")
         return image
 
     def other(self, index: int, rng: np.random.Generator) -> int:
         """A photograph of another place: of another series (name without number) if there is one, else far off."""
-        if len(self) < 2:
-            raise UserError(f"{self.folder} has one usable photograph: unrelated pairs and cut-outs need at least two")
         for _ in range(50):
             other = int(rng.integers(len(self)))
             if self._series[other] != self._series[index]:
@@ -86,36 +91,48 @@ def open_photographs(folder: Path | str, part: Literal["training", "validation",
     """Look at every file of a folder once, leave out what cannot be used, and keep the wanted part."""
     folder = Path(folder)
     names = [n for n in list_images(folder) if part == "all" or held_out(n) == (part == "validation")]
-    usable, skipped = [], {}
+    usable, reductions, skipped = [], [], {}
     for name in names:
-        reason = _unusable(folder / name)
+        size, reason = _look(folder / name)
         if reason:
             skipped[name] = reason
         else:
             usable.append(name)
-    photos = Photographs(folder, usable, skipped)
+            reductions.append(_reduction(name, size))
+    photos = Photographs(folder, usable, reductions, skipped)
     if not usable:
-        held = ", about 3 % of the names being kept for validation" if part == "training" else ""
-        raise UserError(f"no usable photograph for {part} among {len(names)} in {folder}{held}: {photos.summary()}")
+        why = f": {photos.summary()}" if skipped else ""
+        raise UserError(f"no usable photograph for {part} among {len(names)} in {folder}{why}; give a folder with more")
+    if part == "training" and len(usable) < 2:
+        raise UserError(f"{folder} has one usable photograph: training needs at least two, better thousands")
     return photos
 
 
-def _unusable(path: Path) -> str | None:
-    """Why a photograph is left out. An eighth of its size is decoded, which is quick for JPEG."""
+def _look(path: Path) -> tuple[tuple[int, int], str | None]:
+    """About how large a photograph is, and why it is left out. An eighth of its size is decoded, quick for JPEG."""
     try:
         small = cv2.imdecode(_file_bytes(path), cv2.IMREAD_REDUCED_GRAYSCALE_8 | cv2.IMREAD_IGNORE_ORIENTATION)
     except (cv2.error, ImageError):
         small = None
     if small is None:
-        return "unreadable"
-    if 8 * min(small.shape) < MIN_SIDE:
-        return f"smaller than {MIN_SIDE} px"
-    return "blank" if small.std() < 2 else None
+        return (0, 0), "unreadable"
+    size = (8 * small.shape[0], 8 * small.shape[1])
+    if min(size) < MIN_SIDE:
+        return size, f"smaller than {MIN_SIDE} px"
+    return size, "blank" if small.std() < 2 else None
 
 
-def _decode(data: np.ndarray) -> np.ndarray | None:
+def _reduction(name: str, size: tuple[int, int]) -> int:
+    """By how much a JPEG's decoder, which is then faster, may shrink it without going below MAX_SIDE."""
+    if not name.lower().endswith((".jpg", ".jpeg")):
+        return 1
+    return max(r for r in (1, 2, 4, 8) if r == 1 or max(size) >= r * MAX_SIDE + 8)
+
+
+def _decode(data: np.ndarray, reduction: int) -> np.ndarray | None:
+    flag = cv2.IMREAD_COLOR if reduction == 1 else getattr(cv2, f"IMREAD_REDUCED_COLOR_{reduction}")
     try:
-        image = cv2.imdecode(data, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+        image = cv2.imdecode(data, flag | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error:
         return None
     if image is None:
@@ -136,12 +153,29 @@ def _file_bytes(path: Path) -> np.ndarray:
     return data
 
 
-def open_cutouts(folder: Path | str) -> list[np.ndarray]:
-    """All cut-outs with transparency in a folder: (h, w, 4) uint8 RGBA each, long side at most 256."""
-    folder, cutouts = Path(folder), []
+class Cutouts(list):
+    """Cut-outs, (h, w, 4) uint8 RGBA each, and the names of the files that are none."""
+
+    def __init__(self, images: Iterable[np.ndarray], folder: Path, skipped: list[str]) -> None:
+        super().__init__(images)
+        self.folder, self.skipped = folder, skipped
+
+    def summary(self) -> str:
+        """One line for the user."""
+        left_out = f"; skipped {len(self.skipped)} not RGBA (first: {self.skipped[0]})" if self.skipped else ""
+        return f"{len(self)} cut-outs in {self.folder}{left_out}"
+
+
+def open_cutouts(folder: Path | str) -> Cutouts:
+    """All cut-outs with transparency in a folder, long side at most 256."""
+    folder, cutouts, skipped = Path(folder), [], []
     for name in list_images(folder):
-        image = cv2.imdecode(_file_bytes(folder / name), cv2.IMREAD_UNCHANGED)
+        try:
+            image = cv2.imdecode(_file_bytes(folder / name), cv2.IMREAD_UNCHANGED)
+        except (cv2.error, ImageError):
+            image = None
         if image is None or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 4:
+            skipped.append(name)
             continue
         shrink = 256 / max(image.shape[:2])
         if shrink < 1:
@@ -149,4 +183,4 @@ def open_cutouts(folder: Path | str) -> list[np.ndarray]:
         cutouts.append(cv2.cvtColor(image, cv2.COLOR_BGRA2RGBA))
     if not cutouts:
         raise UserError(f"no RGBA picture in {folder}: leave it out to have shapes cut from the photographs")
-    return cutouts
+    return Cutouts(cutouts, folder, skipped)

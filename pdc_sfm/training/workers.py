@@ -13,7 +13,10 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from pdc_sfm.errors import UserError
 
 T = TypeVar("T")
 
@@ -47,8 +50,12 @@ def _numbers(start: int, stop: int | None, step: int) -> Iterable[int]:
     return itertools.count(start, step) if stop is None else range(start, stop, step)
 
 
-class _Failure(str):
-    """What went wrong in a worker."""
+@dataclass(frozen=True)
+class _Failure:
+    """What went wrong in a worker, and whether the user can put it right."""
+
+    text: str
+    by_user: bool = False
 
 
 class _Worker:
@@ -80,7 +87,7 @@ class _Worker:
     def get(self) -> Any:
         item = self._queue.get()
         if isinstance(item, _Failure):
-            raise RuntimeError(item)
+            raise (UserError if item.by_user else RuntimeError)(item.text)
         return item
 
     def __enter__(self) -> _Worker:
@@ -103,5 +110,7 @@ def _work(make: Callable[[int], Any], numbers: Iterable[int], send) -> None:
             send.send(make(number))
     except (BrokenPipeError, KeyboardInterrupt):
         return
+    except UserError as error:
+        send.send(_Failure(str(error), by_user=True))
     except BaseException:
         send.send(_Failure(f"making training pairs failed:\n{traceback.format_exc()}"))

@@ -1,5 +1,6 @@
 """Folders as users have them: with files that are no photographs, tiny, blank or grey."""
 
+import cv2
 import numpy as np
 import pytest
 from photo_fakes import waves
@@ -43,8 +44,23 @@ def test_a_photograph_is_rgb_and_a_grey_one_has_three_equal_channels(folder):
 
 
 def test_large_photographs_are_shrunk(tmp_path):
-    write_image(tmp_path / "large.png", waves(0, (300, 2 * MAX_SIDE)))
-    assert open_photographs(tmp_path, "all")[0].shape == (150, MAX_SIDE, 3)
+    write_image(tmp_path / "large.png", np.repeat(waves(0, (100, 160)), MAX_SIDE // 80, axis=1))
+    assert max(open_photographs(tmp_path, "all")[0].shape) == MAX_SIDE
+
+
+def test_large_jpegs_are_shrunk_by_their_decoder_to_the_same_picture(tmp_path):
+    photo = cv2.resize(waves(0, (150, 300)), (2400, 1200), interpolation=cv2.INTER_CUBIC)
+    write_image(tmp_path / "large.jpg", photo)
+    write_image(tmp_path / "large.png", photo)
+    by_decoder, by_area = (open_photographs(tmp_path, "all")[i].astype(int) for i in range(2))
+    assert by_decoder.shape == by_area.shape == (512, 1024, 3)
+    assert np.abs(by_decoder - by_area).mean() < 2
+
+
+def test_one_photograph_is_too_few_to_train_on(tmp_path):
+    write_image(tmp_path / "only.png", waves(0, (120, 160)))
+    with pytest.raises(UserError, match="at least two"):
+        open_photographs(tmp_path, "training")
 
 
 def test_an_empty_or_missing_folder_is_an_error_that_says_so(tmp_path):
@@ -93,13 +109,14 @@ def test_an_unrelated_photograph_is_of_another_series_or_far_off_in_the_only_one
 
 
 def test_cutouts_need_transparency(tmp_path):
-    import cv2
-
     write_image(tmp_path / "opaque.png", waves(0, (50, 50)))
     with pytest.raises(UserError, match="no RGBA picture"):
         open_cutouts(tmp_path)
     cutout = np.zeros((50, 60, 4), np.uint8)
     cutout[10:40, 10:40] = (0, 0, 255, 255)  # red, in the file's order
     cv2.imwrite(str(tmp_path / "object.png"), cutout)
-    (read,) = open_cutouts(tmp_path)
+    cutouts = open_cutouts(tmp_path)
+    (read,) = cutouts
+    assert cutouts.skipped == ["opaque.png"]
+    assert "1 cut-outs" in cutouts.summary()
     assert tuple(read[20, 20]) == (255, 0, 0, 255)

@@ -37,6 +37,8 @@ def test_the_sheet_has_a_row_for_each_pair_and_a_column_for_each_picture(photos,
 def test_a_wrong_setting_or_an_empty_folder_ends_with_one_line_and_code_2(photos, tmp_path, capsys):
     assert preview(photos, tmp_path / "sheet.png", "masks=none") == 2
     assert "did you mean mask?" in capsys.readouterr().err
+    assert preview(photos, tmp_path / "sheet.txt") == 2
+    assert "end its name with one of .jpg" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert preview(tmp_path / "empty", tmp_path / "sheet.png") == 2
     assert capsys.readouterr().err.count("\n") == 1
