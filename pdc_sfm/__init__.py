@@ -1,3 +1,14 @@
 """Probabilistic dense matching (PDC-Net+) for structure-from-motion and visual localisation."""
 
 __version__ = "0.1.0"
+
+_PUBLIC = ("match_images", "load_matcher", "Matcher", "MatchSettings")
+
+
+def __getattr__(name: str):
+    """`pdc_sfm.match_images` and its kin, imported when first used: importing the package stays free of cost."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'pdc_sfm' has no attribute '{name}'")
+    from pdc_sfm import matcher
+
+    return getattr(matcher, name)

@@ -58,11 +58,10 @@ class Matcher:
         """As `match` for each pair; pairs of equal sizes go through the network together."""
         if self.settings.dense.needs_pixels:
             return [self.match(code0, code1) for code0, code1 in pairs]
-        forward = self.estimator.estimate_batch(pairs)
         if not self._needs_both:
-            return [self._select(estimate, None) for estimate in forward]
-        backward = self.estimator.estimate_batch([(code1, code0) for code0, code1 in pairs])
-        return [self._select(*estimates) for estimates in zip(forward, backward)]
+            return [self._select(estimate, None) for estimate in self.estimator.estimate_batch(pairs)]
+        estimates = self.estimator.estimate_batch([*pairs, *((code1, code0) for code0, code1 in pairs)])
+        return [self._select(*both) for both in zip(estimates, estimates[len(pairs) :])]
 
     def match_keypoints(
         self, code0: EncodedView, code1: EncodedView, keypoints0: np.ndarray, keypoints1: np.ndarray
