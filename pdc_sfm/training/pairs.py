@@ -169,12 +169,13 @@ def sample(photo: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The photograph at (H, W, 2) points, sharp where it is enlarged and free of aliasing where it is shrunk.
 
     Beyond its edges the photograph is mirrored (about the outer edge of its pixels, which shrinking keeps); both images
-    see the same mirrored plane, so the flow holds there too. OpenCV's cubic kernel displaces by up to 0.05 px: unused.
+    see the same mirrored plane, so the flow holds there too.
     """
     step = points[::16, ::16]
     right, down = np.diff(step, axis=1)[:-1] / 16, np.diff(step, axis=0)[:, :-1] / 16
     scale = float(np.sqrt(np.median(np.abs(right[..., 0] * down[..., 1] - right[..., 1] * down[..., 0]))))
-    kernel = cv2.INTER_LANCZOS4
+    # OpenCV's cubic kernel displaces by up to 0.05 px, alternating where the photograph is enlarged, but not at scale 1
+    kernel = cv2.INTER_CUBIC if scale < 0.9 else cv2.INTER_LANCZOS4
     if scale > 1.3:
         height, width = photo.shape[:2]
         size = (max(2, round(1.25 * width / scale)), max(2, round(1.25 * height / scale)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -107,23 +108,36 @@ def night(image: np.ndarray, severity: float, rng: np.random.Generator) -> np.nd
     """Dark, with a few lamps: pools of warm light on the scene and glowing spots above it."""
     height, width = image.shape[:2]
     side = min(height, width)
-    x, y = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)[:, None]
-    ambient = rng.uniform(0.05, 0.35)
-    light = np.full(image.shape, ambient, np.float32) * rng.uniform((0.5, 0.6, 0.8), (0.9, 0.9, 1.2)).astype(np.float32)
-    glow = np.zeros_like(image)
+    coarse = 8  # pools of light vary slowly: they are summed on a coarse grid
+    y, x = np.mgrid[0 : height + coarse : coarse, 0 : width + coarse : coarse].astype(np.float32) + (coarse - 1) / 2
+    light = np.empty((*x.shape, 3), np.float32)
+    light[:] = rng.uniform(0.05, 0.35) * rng.uniform((0.5, 0.6, 0.8), (0.9, 0.9, 1.2))
+    lamps = []
     for _ in range(rng.integers(1, 7)):
-        cx, cy = rng.uniform(0, (width, height))
-        tint = rng.uniform((0.9, 0.6, 0.2), (1.0, 0.95, 0.9)).astype(np.float32)
-        squared = (x - cx) ** 2 + (y - cy) ** 2
-        reach = side * rng.uniform(0.1, 0.45)
-        light += (rng.uniform(0.3, 1.1) / (1 + squared / reach**2) ** 2)[..., None] * tint
+        centre, tint = rng.uniform(0, (width, height)), rng.uniform((0.9, 0.6, 0.2), (1.0, 0.95, 0.9))
+        reach, power = side * rng.uniform(0.1, 0.45), rng.uniform(0.3, 1.1)
+        pool = power / (1 + ((x - centre[0]) ** 2 + (y - centre[1]) ** 2) / reach**2) ** 2
+        light += pool[..., None] * tint.astype(np.float32)
         if rng.random() < 0.7:
-            radius = side * rng.uniform(0.004, 0.02)
-            glow += (rng.uniform(0.5, 1.5) / (1 + squared / radius**2))[..., None] * tint
+            lamps.append((centre, side * rng.uniform(0.004, 0.02), rng.uniform(0.5, 1.5) * tint))
+    light = cv2.resize(light, None, fx=coarse, fy=coarse, interpolation=cv2.INTER_LINEAR)[:height, :width]
     dark = cv2.pow(np.clip(image, 0, 1), rng.uniform(1.0, 1.6)) * light
-    bright = float(np.partition(dark[::4, ::4].max(-1), -40, axis=None)[-40:].mean()) if dark.size > 4096 else 1.0
-    exposure = rng.uniform(0.5, 1.1) / max(bright, 0.05)  # what the camera does about the dark
-    return dark * min(exposure, 4.0) + glow
+    bright = float(np.percentile(dark[::4, ::4].max(-1), 99))
+    dark *= min(rng.uniform(0.5, 1.1) / max(bright, 0.05), 4.0)  # what the camera does about the dark
+    for centre, radius, tint in lamps:
+        _glow(dark, centre, radius, tint.astype(np.float32))
+    return dark
+
+
+def _glow(image: np.ndarray, centre: np.ndarray, radius: float, tint: np.ndarray) -> None:
+    """Add a spot that fades as 1 / (1 + r^2), cut off smoothly at twelve radii."""
+    reach = int(12 * radius) + 1
+    left, top = np.maximum(centre.astype(int) - reach, 0)
+    right, bottom = centre.astype(int) + reach + 1
+    part = image[top:bottom, left:right]
+    y, x = np.ogrid[top : top + part.shape[0], left : left + part.shape[1]]
+    squared = ((x - centre[0]) ** 2 + (y - centre[1]) ** 2) / radius**2
+    part += np.maximum(1 / (1 + squared) - 1 / 145, 0).astype(np.float32)[..., None] * tint
 
 
 def blur(image: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:
@@ -150,10 +164,28 @@ def motion_blur(image: np.ndarray, severity: float, rng: np.random.Generator) ->
 def noise(image: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:
     """Sensor noise: part constant, part growing with the root of the light; at times coarse-grained."""
     level = np.float32(0.004 + 0.05 * severity * rng.random())
-    grain = rng.standard_normal(image.shape, dtype=np.float32)
+    grain = _grain(image.shape, rng)
     if rng.random() < 0.3:
         grain = 2 * cv2.GaussianBlur(grain, (0, 0), 0.7)
-    return image + level * (0.4 + np.sqrt(np.clip(image, 0, 1))) * grain
+    amount = cv2.sqrt(np.maximum(image, 0))
+    amount += np.float32(0.4)
+    amount *= grain
+    amount *= level
+    return image + amount
+
+
+def _grain(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Normal noise cut at a random place from one fixed sheet: drawing it anew would cost more than all else."""
+    sheet = _sheet()
+    if max(shape[:2]) > len(sheet) // 2:
+        return rng.standard_normal(shape, dtype=np.float32)
+    top, left = rng.integers(0, len(sheet) - np.array(shape[:2]) + 1)
+    return sheet[top : top + shape[0], left : left + shape[1]]
+
+
+@functools.cache
+def _sheet(side: int = 1200) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((side, side, 3), dtype=np.float32)
 
 
 def jpeg(image: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:

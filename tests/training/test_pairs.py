@@ -10,6 +10,7 @@ from photo_fakes import WavePhotos
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.settings import load_settings
 from pdc_sfm.training.pairs import Pair, PairSettings, make_pair, sample, validation_pairs
+from pdc_sfm.training.photographs import open_cutouts, open_photographs
 from pdc_sfm.training.photometric import PhotometricSettings
 from pdc_sfm.training.preview import reconstruct
 from pdc_sfm.training.warps import KINDS, Frame, WarpSettings
@@ -167,3 +168,15 @@ def test_settings_are_read_from_words_and_checked():
     for words in (["objects=5"], ["mask=all"], ["unrelated=1.5"], ["size=16,16"]):
         with pytest.raises(SettingsError, match=words[0].split("=")[0]):
             load_settings(PairSettings, None, words)
+
+
+def test_on_real_photographs_the_reconstruction_is_the_reference(shared):
+    photos, cutouts = open_photographs(shared / "data/photos", "validation"), open_cutouts(shared / "data/objects")
+    settings = replace(PLAIN, size=(224, 256), objects=4, object_probability=1.0, perturbations=True)
+    exact, shifted = [], []
+    for i in range(10):
+        pair = make_pair(photos, cutouts, settings, np.random.default_rng([2, i]))
+        exact.append(np.median(difference(pair)))
+        shifted.append(np.median(difference(pair, 1.0)))
+    assert np.mean(exact) < 0.5 * np.mean(shifted)  # interpolation loses detail, an error far more
+    assert np.mean(exact) < 4
