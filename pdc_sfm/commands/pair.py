@@ -39,8 +39,6 @@ def run(args: argparse.Namespace) -> None:
     images = [read_image(path) for path in (args.image0, args.image1)]
     result = match_images(*images, matcher=load_matcher(args.weights, settings, args.device))
     select = settings.select
-    picture = pair_picture(
-        *images, result.matches, result.forward, radius=select.radius, threshold=select.threshold
-    )
+    picture = pair_picture(*images, result.matches, result.forward, radius=select.radius, threshold=select.threshold)
     write_image(args.output, picture)
     print(f"{len(result.matches)} matches by {result.forward.method} -> {args.output}")

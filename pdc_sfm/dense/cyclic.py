@@ -15,9 +15,7 @@ def cyclic_error(forward: DenseEstimate, backward: DenseEstimate) -> np.ndarray:
     return cyclic_error_at(forward.reference_points, forward.query_points, forward.valid, backward)
 
 
-def cyclic_error_at(
-    reference: np.ndarray, query: np.ndarray, valid: np.ndarray, backward: DenseEstimate
-) -> np.ndarray:
+def cyclic_error_at(reference: np.ndarray, query: np.ndarray, valid: np.ndarray, backward: DenseEstimate) -> np.ndarray:
     """The same for points (..., 2) of the reference that correspond to points (..., 2) of the query."""
     back = backward.sample(query)
     error = np.linalg.norm(query + back.flow - reference, axis=-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,9 +75,6 @@ class DenseEstimate:
         nearest = np.take_along_axis(corners, weights.argmax(-1)[..., None], -1)[..., 0]
         valid = self.valid.reshape(-1)[nearest] & inside(points, self.reference_size)
         return PointEstimate(flow, log_var, logits, valid & inside(points + flow, self.query_size))
-
-    def with_method(self, method: str) -> DenseEstimate:
-        return replace(self, method=method)
 
 
 @dataclass(frozen=True)

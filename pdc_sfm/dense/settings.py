@@ -7,8 +7,6 @@ from typing import Literal
 
 from pdc_sfm.settings import require
 
-METHODS = ("direct", "homography", "multiscale")
-
 
 @dataclass(frozen=True)
 class DenseSettings:

@@ -91,7 +91,7 @@ class Estimator:
         return replace(first, method=f"rotated {angle % 360:g}, {method}" if angle % 360 else method)
 
     def _best_scale(self, reference: EncodedView, query: EncodedView, known: dict) -> tuple[DenseEstimate, Fit | None]:
-        """Of the passes over all scales the one whose homography has the highest share of inliers."""
+        """Of the passes over all scales the one whose homography has the highest share of inliers (then: most)."""
         passes = []
         for scale in self.settings.scales:
             smaller = self._shrunk(reference, min(scale, 1.0), known)
@@ -99,7 +99,7 @@ class Estimator:
             estimate = self._direct([(smaller, other)])[0]
             passes.append((estimate, self._fit(estimate, smaller.view, other.view), abs(scale - 1)))
         if any(fit for _, fit, _ in passes):
-            first, fit, _ = max((p for p in passes if p[1]), key=lambda p: p[1].share)
+            first, fit, _ = max((p for p in passes if p[1]), key=lambda p: (round(p[1].share, 2), p[1].matches))
         else:
             first, fit, _ = min(passes, key=lambda p: p[2])  # the scale nearest to 1 is the direct pass
         height, width = reference.code.high_size

@@ -152,5 +152,8 @@ def test_a_warped_view_shows_the_original_at_the_places_it_claims():
 def test_a_shrunken_view_has_sides_the_network_takes_as_they_are():
     view = View.whole(np.zeros((601, 803, 3), np.uint8), (803, 601), (803, 601)).scaled(0.6)
     assert view.size == (480, 360)
-    np.testing.assert_allclose(transform(np.array([[-0.5, -0.5], [479.5, 359.5]]), view.original_from_view),
-                               [[-0.5, -0.5], [802.5, 600.5]], atol=1e-9)  # corners on corners
+    np.testing.assert_allclose(
+        transform(np.array([[-0.5, -0.5], [479.5, 359.5]]), view.original_from_view),
+        [[-0.5, -0.5], [802.5, 600.5]],
+        atol=1e-9,
+    )  # corners on corners
