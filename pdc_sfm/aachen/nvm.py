@@ -1,0 +1,108 @@
+"""NVM files (VisualSFM), in which Aachen's reference poses come: rotation as quaternion, and the camera's centre."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from pdc_sfm.errors import FormatError
+
+
+@dataclasses.dataclass(frozen=True)
+class NvmModel:
+    """Cameras of a model, and which of them observe which point."""
+
+    names: tuple[str, ...]
+    quaternions: np.ndarray  # (N, 4) w x y z, camera from world
+    centers: np.ndarray  # (N, 3) in the world
+    points: np.ndarray  # (P, 3)
+    observed_image: np.ndarray  # (O,) index of the camera of each observation
+    observed_point: np.ndarray  # (O,) and of its point
+
+    def poses(self) -> np.ndarray:
+        """(N, 3, 4) camera from world: t = -R c."""
+        w, x, y, z = (self.quaternions / np.linalg.norm(self.quaternions, axis=1, keepdims=True)).T
+        rotation = np.stack(
+            [
+                [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+            ]
+        )
+        rotation = np.moveaxis(rotation, -1, 0)  # (N, 3, 3)
+        translation = -np.einsum("nij,nj->ni", rotation, self.centers)
+        return np.concatenate([rotation, translation[:, :, None]], axis=2)
+
+
+def read_nvm(path: Path | str, points: bool = True) -> list[NvmModel]:
+    """All models of a file, in its order; without `points` only their cameras."""
+    path = Path(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = _Lines(file)
+            if not next(lines, "").startswith("NVM_V3"):
+                raise FormatError(f"{path} is not an NVM_V3 file")
+            return list(_read_models(lines, points))
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"cannot read {path}: {error}") from None
+    except (ValueError, IndexError) as error:
+        raise FormatError(f"{path} line {lines.number} is not as NVM_V3 wants it: {error}") from None
+
+
+class _Lines(Iterator[str]):
+    """Lines that are not blank, with the number of the last one."""
+
+    def __init__(self, file: TextIO):
+        self._file = file
+        self.number = 0
+
+    def __next__(self) -> str:
+        while True:
+            self.number += 1
+            line = self._file.readline()
+            if not line:
+                raise StopIteration
+            if line.strip():
+                return line
+
+    def need(self) -> str:
+        """The next line, which must be there."""
+        for line in self:
+            return line
+        raise ValueError("the file ends too early")
+
+
+def _read_models(lines: _Lines, points: bool) -> Iterator[NvmModel]:
+    """A model is a number of cameras, so many lines, a number of points, so many lines; 0 cameras end the list."""
+    while count := int(next(lines, "0")):
+        names, numbers = [], np.zeros((count, 7))
+        for row in range(count):
+            name, _focal_length, *pose = lines.need().split()[:9]  # then distortion and a 0
+            names.append(name)
+            numbers[row] = [float(word) for word in pose]
+        yield NvmModel(tuple(names), numbers[:, :4], numbers[:, 4:], *_read_points(lines, count, points))
+
+
+def _read_points(lines: _Lines, cameras: int, wanted: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`x y z r g b count`, then `camera feature x y` for each observation."""
+    count = int(next(lines, "0"))
+    xyz = np.zeros((count if wanted else 0, 3))
+    images: list[np.ndarray] = []
+    for row in range(count):
+        line = lines.need()
+        if wanted:
+            words = line.split()
+            if len(words) < 7 or len(words) < 7 + 4 * int(words[6]):
+                raise ValueError("a point is `x y z r g b count` and `camera feature x y` for each observation")
+            xyz[row] = [float(word) for word in words[:3]]
+            images.append(np.array(words[7 : 7 + 4 * int(words[6]) : 4], np.int32))
+    lengths = [len(part) for part in images]
+    observed_image = np.fromiter(itertools.chain.from_iterable(images), np.int32, sum(lengths))
+    if observed_image.max(initial=-1) >= cameras:
+        raise ValueError(f"an observation by camera {observed_image.max()} of {cameras}")
+    return xyz, observed_image, np.repeat(np.arange(len(images)), lengths)

@@ -1,0 +1,45 @@
+"""Steps of a long run, each done once: a rerun skips what is done and repeats what would come out differently."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pdc_sfm.files import write_text
+
+
+class Steps:
+    """A chain of steps whose outputs lie in one folder.
+
+    A step is done if its outputs exist and were made by the same chain: the same settings of this step and of all steps
+    before it. What was done is recorded after each step, so a run may be stopped anywhere.
+    """
+
+    def __init__(self, folder: Path, say: Callable[[str], None] = print):
+        self._record = folder / "steps.json"
+        self._say = say
+        self._chain = ""
+        try:
+            self._done: dict[str, str] = json.loads(self._record.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self._done = {}
+
+    def run(self, name: str, settings: Any, outputs: Sequence[Path], work: Callable[[], None]) -> None:
+        """Do `work` unless it is done; it must write its outputs at once or be able to go on with half-done ones."""
+        text = json.dumps([self._chain, name, settings], sort_keys=True, default=str)
+        self._chain = hashlib.sha256(text.encode()).hexdigest()
+        if self._done.get(name) == self._chain and all(path.exists() for path in outputs):
+            self._say(f"{name}: done before")
+            return
+        self._say(f"{name} ...")
+        self._done.pop(name, None)
+        self._save()
+        work()
+        self._done[name] = self._chain
+        self._save()
+
+    def _save(self) -> None:
+        write_text(self._record, json.dumps(self._done, indent=1) + "\n")
