@@ -1,6 +1,7 @@
 """Train a network, adapt one to a reconstruction, or look at the training pairs.
 
   run       train on a folder of photographs, or continue a run
+  finetune  adapt a network to a COLMAP model of your own images
   preview   write a sheet of training pairs with their ground truth
 
 Example:
@@ -15,6 +16,7 @@ import importlib
 # sub-verb -> what it does. The module `pdc_sfm.commands.train_SUBVERB` has `add_arguments(parser)` and `run(args)`.
 SUBVERBS = {
     "run": "train on a folder of photographs, or continue a run",
+    "finetune": "adapt a network to a COLMAP model of your own images",
     "preview": "write a sheet of training pairs with their ground truth",
 }
 

@@ -1,9 +1,13 @@
 """Train a network on a folder of photographs; the same command continues a run that was stopped.
 
-Settings come from a preset or file (--config paper_stage1, paper_stage2, compact, or a YAML file) and key=value words.
+Settings come from a preset or file (--config compact, paper_stage1, paper_stage2, or a YAML file) and key=value words.
+Real pairs are mixed in from COLMAP models (--model and --images, any number of times) or from MegaDepth.
 
-Example:
-  pdc-sfm train run --photos photos/ --objects cutouts/ --config compact --output runs/compact sizes.aspects=1,1.33
+Examples:
+  pdc-sfm train run --photos photos/ --objects cutouts/ --config compact --output runs/compact
+  pdc-sfm train run --photos photos/ --model sfm/ --images images/ --config compact --output runs/second \\
+      start_from=runs/compact/best.safetensors optimiser.rate=1e-4
+  torchrun --nproc-per-node 2 -m pdc_sfm.cli train run --photos photos/ --config paper_stage1 --output runs/paper
 """
 
 from __future__ import annotations
@@ -16,19 +20,30 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--photos", type=Path, required=True, help="folder of photographs, subfolders included")
     parser.add_argument("--objects", type=Path, help="folder of cut-outs with transparency; default: shapes of photos")
+    parser.add_argument("--model", type=Path, action="append", default=[], help="COLMAP model: a source of real pairs")
+    parser.add_argument("--images", type=Path, action="append", default=[], help="folder of that model's images")
+    parser.add_argument("--megadepth", type=Path, help="MegaDepth folder in D2-Net's layout")
     parser.add_argument("--output", type=Path, required=True, help="folder for state, weights, tables and curve")
     parser.add_argument("--config", default="compact", help="preset or YAML file (default: compact)")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings that override the preset")
 
 
 def run(args: argparse.Namespace) -> int:
-    # Read when torch loads its OpenMP: threads that wait by spinning starve the others if the machine is shared.
-    os.environ.setdefault("GOMP_SPINCOUNT", "0")
+    wait_without_spinning()
+    from pdc_sfm.errors import SettingsError
     from pdc_sfm.settings import load_settings
     from pdc_sfm.training.options import TrainSettings
-    from pdc_sfm.training.run import preset_path, train_on_photos
+    from pdc_sfm.training.run import preset_path, train_on_folders
 
+    if len(args.model) != len(args.images):
+        raise SettingsError(f"{len(args.model)} --model but {len(args.images)} --images: give one for each model")
     settings = load_settings(TrainSettings, preset_path(args.config), args.settings)
-    result = train_on_photos(args.photos, args.objects, settings, args.output)
+    models = list(zip(args.model, args.images))
+    result = train_on_folders(args.photos, settings, args.output, args.objects, models, args.megadepth)
     print(result.summary(args.output))
     return 128 + result.stopped if result.stopped else 0
+
+
+def wait_without_spinning() -> None:
+    """Read when torch loads its OpenMP: threads that wait by spinning starve the others if the machine is shared."""
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")

@@ -67,7 +67,7 @@ def draw_curve(train: list[dict[str, float]], validation: list[dict[str, float]]
     left, middle, right = figure.subplots(1, 3)
     _plot(left, train, [name for name in (train[0] if train else {}) if name.endswith("_nll")])
     left.set(title="Training: likelihood of each level", ylabel="mean -log p per pixel")
-    _plot(middle, validation, ["pck_1", "pck_3", "pck_5", "kept", "kept_pck_5"])
+    _plot(middle, validation, ["pck_1", "pck_5", "kept", "kept_pck_5", "hard_pck_5", "real_pck_1", "real_pck_5"])
     middle.set(title="Fixed pairs: accuracy", ylim=(0, 1), ylabel="share of visible pixels")
     _plot(right, validation, ["hidden_confident", "unrelated_confident", "calibration_gap"])
     right.set(title="Fixed pairs: false confidence (P$_1$ > 0.1)", ylabel="share of pixels")

@@ -27,7 +27,7 @@ class LossSettings:
     """How predictions are compared with the ground truth."""
 
     resolution: Literal["level", "image"] = "level"  # where they meet: stage 1 at the level's, stage 2 at the image's
-    level_weights: tuple[float, ...] = (0.32, 0.08, 0.02, 0.01)  # coarse to fine, appendix C.5
+    level_weights: tuple[float, ...] = (0.32, 0.08, 0.02, 0.01)  # coarse to fine, appendix C.5; none: all 1
     reduction: Literal["sum", "mean"] = "sum"
     max_jump: float = 6.0  # px: neighbours farther apart lie on two surfaces; the cell between them is left out
     # Beyond the paper, off by default:
@@ -36,7 +36,6 @@ class LossSettings:
     outlier_weight: float = 0.0  # -log alpha_M where the pixel has no counterpart
 
     def __post_init__(self) -> None:
-        require(len(self.level_weights) > 0, "loss.level_weights must name a weight per level")
         require(all(w >= 0 for w in self.level_weights), "loss.level_weights must be at least 0")
         require(self.max_jump > 0, "loss.max_jump must be positive")
         for name in ("robust_flow_weight", "robust_flow_until", "outlier_weight"):
@@ -60,14 +59,14 @@ class LossValue:
 
 def training_loss(levels: Sequence[LevelOutput], batch: Batch, settings: LossSettings, iteration: int = 0) -> LossValue:
     """The weighted loss of all levels (coarse to fine) of one batch, dense and sparse ground truth alike."""
+    weights = settings.level_weights or (1.0,) * len(levels)
     require(
-        len(levels) == len(settings.level_weights),
-        f"loss.level_weights has {len(settings.level_weights)} values, the network {len(levels)} levels",
+        len(levels) == len(weights), f"loss.level_weights has {len(weights)} values, the network {len(levels)} levels"
     )
     factors = {"nll": 1.0, "robust": settings.robust_weight(iteration), "outlier": settings.outlier_weight}
     total = levels[0].flow.new_zeros(())
     parts: dict[str, Tensor] = {}
-    for level, weight in zip(levels, settings.level_weights):
+    for level, weight in zip(levels, weights):
         name = f"level{level.level}"
         dense = _dense_terms(level, batch, settings)
         terms = [dense, *_sparse_terms(level, batch, settings)]
@@ -116,7 +115,7 @@ def _sparse_terms(level: LevelOutput, batch: Batch, settings: LossSettings) -> l
             continue
         xy = points[:, :2].T.reshape(1, 2, 1, -1)  # (1, 2, 1, N)
         flow, log_var, logits = (
-            None if x is None else _sample(x[number : number + 1], xy, size)
+            None if x is None else sample_image(x[number : number + 1], xy, size)
             for x in (level.flow, level.log_var, level.logits)
         )
         displacement = (points[:, 2:] - points[:, :2]).T.reshape(1, 2, 1, -1)
@@ -208,7 +207,7 @@ def upsample(x: Tensor | None, size: Size) -> Tensor | None:
     return None if x is None else F.interpolate(x.float(), size, mode="bilinear", align_corners=False)
 
 
-def _sample(x: Tensor, xy: Tensor, size: Size) -> Tensor:
+def sample_image(x: Tensor, xy: Tensor, size: Size) -> Tensor:
     """A prediction at points (1, 2, 1, N) of the image: what `upsample` holds there, without computing the rest."""
     extent = torch.tensor([size[1], size[0]], device=xy.device, dtype=torch.float32).view(1, 2, 1, 1)
     grid = ((xy + 0.5) / extent * 2 - 1).permute(0, 2, 3, 1)

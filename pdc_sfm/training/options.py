@@ -11,6 +11,7 @@ from pdc_sfm.training.descriptors import DescriptorSettings
 from pdc_sfm.training.loss import LossSettings
 from pdc_sfm.training.pairs import PairSettings
 from pdc_sfm.training.schedule import ScheduleSettings, SizeSettings
+from pdc_sfm.training.supervision import SupervisionSettings
 from pdc_sfm.training.validation import ValidationSettings
 
 
@@ -51,7 +52,8 @@ class TrainSettings:
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     sizes: SizeSettings = field(default_factory=SizeSettings)
     validation: ValidationSettings = field(default_factory=ValidationSettings)
-    real_share: float = 0.0  # of the pairs, from real correspondences (stage 2); needs --model or --megadepth
+    supervision: SupervisionSettings = field(default_factory=SupervisionSettings)
+    real_share: float = 0.5  # of the pairs, where there are real ones with correspondences (second stage)
     start_from: str = ""  # weights of a network to begin with
     backbone_weights: str = "auto"  # otherwise ImageNet weights of the backbone: a file, auto (a package) or none
     initial_sigma: float = 0.0  # px: the outlier component of a fresh network begins with this; 0: as chance has it

@@ -76,6 +76,7 @@ class FixedPairs:
     photos: PhotoSource
     cutouts: Sequence[np.ndarray] | None
     settings: PairSettings
+    real_source: Source | None = None
 
     def moderate(self, count: int, size: Size) -> list[Sample]:
         """Homographies of moderate strength with mild changes of light."""
@@ -85,6 +86,10 @@ class FixedPairs:
         """Pairs as hard as those of training: rotations, zooms, objects, perturbations, night."""
         source = SyntheticSource(self.photos, self.cutouts, replace(self.settings, unrelated=0), 0)
         return [source.sample(index, size) for index in range(count)]
+
+    def real(self, count: int, size: Size) -> list[Sample]:
+        """Pairs with correspondences that training does not see."""
+        return [self.real_source.sample(index, size) for index in range(count)] if self.real_source else []
 
     def unrelated(self, count: int, size: Size) -> list[Sample]:
         """Photographs of different places."""

@@ -115,6 +115,8 @@ class Trainer:
         shown = tqdm(initial=p.iteration, total=end, unit="it", disable=True if self.quiet else None, mininterval=2)
         sums: dict[str, list[float]] = {}
         last_save = clock = time.monotonic()
+        if self.settings.start_from and not p.iteration and self.group.leads:
+            self._validate()  # so that one sees what training adds
         with StopSignal() as stop, shown, contextlib.closing(stream):
             while p.iteration < end:
                 values = self._iterate(collate(next(stream)).to(self.device))
@@ -177,8 +179,11 @@ class Trainer:
         """Measure the (averaged) weights on the fixed pairs, and keep them if they are the best so far."""
         p = self.progress
         figures = validate(self.stepper.result, self._fixed_batches("moderate") + self._fixed_batches("unrelated"))
-        hard = validate(self.stepper.result, self._fixed_batches("hard")) if self.settings.validation.hard else {}
-        figures |= {f"hard_{name}": value for name, value in hard.items()}
+        for kind in ("hard", "real"):
+            fixed = self._fixed_batches(kind)
+            more = validate(self.stepper.result, fixed) if fixed else {}
+            figures |= {f"{kind}_{name}": value for name, value in more.items()}
+        figures["score"] = (figures["score"] + figures.get("real_score", figures["score"])) / 2
         p.validated = p.minutes
         self.validation_table.add({"iteration": p.iteration, "minutes": p.minutes} | figures)
         if figures["score"] >= p.best.get("score", -1.0):
@@ -186,7 +191,7 @@ class Trainer:
             extra = {"pdc_sfm.training": self._card(figures)}
             save_network(self.output / "best.safetensors", self.stepper.result, extra=extra)
         draw_curve(self.train_table.rows, self.validation_table.rows, self.output / "curve.png")
-        shown = ("pck_1", "pck_5", "kept", "kept_pck_5", "hard_pck_5", "unrelated_confident", "calibration_gap")
+        shown = ("pck_1", "pck_5", "kept", "kept_pck_5", "hard_pck_5", "real_pck_1", "unrelated_confident")
         text = ", ".join(f"{name} {figures[name]:.4f}" for name in shown if name in figures)
         self._say(f"iteration {p.iteration}, {p.minutes:.1f} min: {text}")
 
@@ -194,7 +199,7 @@ class Trainer:
         """The pairs of a kind, made once."""
         if name not in self.fixed:
             v = self.settings.validation
-            count = {"moderate": v.pairs, "hard": v.hard, "unrelated": v.unrelated}[name]
+            count = {"moderate": v.pairs, "hard": v.hard, "unrelated": v.unrelated, "real": v.real}[name]
             samples = getattr(self.validation, name)(count, (v.size, v.size))
             self.fixed[name] = [collate(samples[i : i + 4]) for i in range(0, len(samples), 4)]
         return [batch.to(self.device) for batch in self.fixed[name]]

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from pdc_sfm.network import LevelOutput, mixture, upsample_estimate
 from pdc_sfm.settings import require
 from pdc_sfm.training.batch import Batch
+from pdc_sfm.training.loss import sample_image
 
 CONFIDENT = 0.1  # P_1 above this is a match (Sec. 3.7)
+LEAST = 16  # known pixels a pair must have to be judged
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,14 @@ class ValidationSettings:
     pairs: int = 24  # homographies of moderate strength
     hard: int = 12  # pairs like those of training
     unrelated: int = 8  # pairs of different photographs
+    real: int = 12  # pairs with correspondences, if there are such in training
 
     def __post_init__(self) -> None:
         require(self.pairs >= 1, "validation.pairs must be at least 1")
         require(self.size >= 64, "validation.size must be at least 64")
         require(self.minutes > 0, "validation.minutes must be positive")
-        require(self.hard >= 0 and self.unrelated >= 0, "validation.hard and validation.unrelated must be at least 0")
+        for name in ("hard", "unrelated", "real"):
+            require(getattr(self, name) >= 0, f"validation.{name} must be at least 0")
 
 
 def dense_prediction(level: LevelOutput, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -50,11 +54,20 @@ def validate(network: nn.Module, batches: Iterable[Batch]) -> dict[str, float]:
     rows: dict[str, list[float]] = {}
     bins = np.zeros((10, 3))  # pixels, sum of P_1, sum of |error|_inf < 1
     for batch in batches:
-        level = network(batch.reference, batch.query)[-1]
-        flow, confidence = dense_prediction(level, batch)
+        flow, confidence = dense_prediction(network(batch.reference, batch.query)[-1], batch)
         for number in range(len(batch)):
-            seen = batch.valid[number] & ~batch.hidden[number]
-            _measure(flow[number], confidence[number], batch.flow[number], seen, batch.hidden[number], rows, bins)
+            points = batch.points[number] if batch.points else None
+            hidden = batch.hidden[number]
+            confident = (confidence[number] > CONFIDENT).float()
+            if hidden.all():
+                _add(rows, "unrelated_confident", confident.mean())
+            elif hidden.any():
+                _add(rows, "hidden_confident", confident[hidden].mean())
+            if points is not None:
+                _measure(*_at_points(flow[number], confidence[number], points), rows, bins)
+            else:
+                seen = batch.valid[number] & ~hidden
+                _measure((flow[number] - batch.flow[number])[:, seen], confidence[number][seen], rows, bins)
     network.train(training)
     result = {name: float(np.mean(values)) for name, values in rows.items()}
     full = bins[:, 0] > 0.01 * max(bins[:, 0].sum(), 1)
@@ -64,30 +77,31 @@ def validate(network: nn.Module, batches: Iterable[Batch]) -> dict[str, float]:
     return result
 
 
-def _measure(flow: Tensor, confidence: Tensor, truth: Tensor, seen: Tensor, hidden: Tensor, rows: dict, bins) -> None:
-    """Add one pair's figures."""
+def _add(rows: dict[str, list[float]], name: str, value: Tensor) -> None:
+    rows.setdefault(name, []).append(value.item())
 
-    def add(name: str, value: float) -> None:
-        rows.setdefault(name, []).append(value)
 
-    confident = confidence > CONFIDENT
-    if hidden.all():
-        add("unrelated_confident", confident.float().mean().item())
+def _at_points(flow: Tensor, confidence: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+    """Errors (2, N) and P_1 (N,) at correspondences (N, 4)."""
+    size = tuple(flow.shape[-2:])
+    values = sample_image(torch.cat([flow, confidence[None]])[None], points[:, :2].T.reshape(1, 2, 1, -1), size)
+    return values[0, :2, 0] - (points[:, 2:] - points[:, :2]).T, values[0, 2, 0]
+
+
+def _measure(difference: Tensor, stated: Tensor, rows: dict[str, list[float]], bins: np.ndarray) -> None:
+    """Add one pair's figures: errors (2, N) of the pixels whose truth is known, and the P_1 (N,) stated there."""
+    if len(stated) < LEAST:
         return
-    if hidden.any():
-        add("hidden_confident", confident[hidden].float().mean().item())
-    if seen.sum() < 64:
-        return
-    difference = (flow - truth)[:, seen]
     error = difference.square().sum(0).sqrt()
     for radius in (1, 3, 5):
-        add(f"pck_{radius}", (error <= radius).float().mean().item())
-    add("aepe", error.mean().item())
-    add("kept", confident[seen].float().mean().item())
-    if confident[seen].any():
-        add("kept_pck_5", (error[confident[seen]] <= 5).float().mean().item())
+        _add(rows, f"pck_{radius}", (error <= radius).float().mean())
+    _add(rows, "aepe", error.mean())
+    confident = stated > CONFIDENT
+    _add(rows, "kept", confident.float().mean())
+    if confident.any():
+        _add(rows, "kept_pck_5", (error[confident] <= 5).float().mean())
     right = (difference.abs().amax(0) < 1).double().cpu().numpy()
-    stated = confidence[seen].double().cpu().numpy()
-    which = np.clip((stated / mixture.highest_p_r(1.0) * 10).astype(int), 0, 9)
-    for column, weight in enumerate((np.ones_like(stated), stated, right)):
+    probability = stated.double().cpu().numpy()
+    which = np.clip((probability / mixture.highest_p_r(1.0) * 10).astype(int), 0, 9)
+    for column, weight in enumerate((np.ones_like(probability), probability, right)):
         bins[:, column] += np.bincount(which, weight, minlength=10)[:10]

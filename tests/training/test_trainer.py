@@ -21,7 +21,7 @@ from pdc_sfm.training.run import PRESETS
 from pdc_sfm.training.sources import FixedPairs, SyntheticSource
 from pdc_sfm.training.step import Stepper
 from pdc_sfm.training.trainer import TrainingError, initial_network, train
-from pdc_sfm.weights import load_network
+from pdc_sfm.weights import load_network, read_checkpoint
 
 TINY = NetworkSettings(
     backbone="efficientnet_lite0",
@@ -172,7 +172,7 @@ def test_another_architecture_is_refused(undisturbed, tmp_path):
 def test_weights_of_an_earlier_run_are_the_beginning_of_a_new_one(undisturbed):
     settings, reference, _ = undisturbed
     network = initial_network(replace(settings, start_from=str(reference / "best.safetensors")))
-    expected = load_network(reference / "best.safetensors").state_dict()
+    expected = read_checkpoint(reference / "best.safetensors").tensors
     assert all(torch.equal(value, expected[name]) for name, value in network.state_dict().items())
 
 

@@ -1,0 +1,34 @@
+"""Adapt a network to your own reconstruction: points seen by two images say where pixels correspond.
+
+They are mixed with self-supervised pairs of the same images, without which the confidence would suffer. The figures
+before and after, on pairs kept apart, are in validation.csv; best.safetensors is what to pass as weights.
+
+Example:
+  pdc-sfm train finetune --model sfm/ --images images/ --output runs/mine schedule.iterations=1000
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.commands.train_run import wait_without_spinning
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", type=Path, required=True, help="folder of the COLMAP model")
+    parser.add_argument("--images", type=Path, required=True, help="folder of its images")
+    parser.add_argument("--output", type=Path, required=True, help="folder for state, weights, tables and curve")
+    parser.add_argument("--weights", default="compact", help="weights to begin with (default: the built-in ones)")
+    parser.add_argument("--photos", type=Path, help="photographs for self-supervised pairs (default: the images)")
+    parser.add_argument("--config", default="finetune", help="preset or YAML file (default: finetune)")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings that override the preset")
+
+
+def run(args: argparse.Namespace) -> int:
+    wait_without_spinning()
+    from pdc_sfm.training.run import finetune
+
+    result = finetune(args.model, args.images, args.output, args.weights, args.photos, args.config, args.settings)
+    print(result.summary(args.output))
+    return 128 + result.stopped if result.stopped else 0

@@ -1,0 +1,68 @@
+"""Arrays of Python objects out of .npz files of others, without executing anything in them.
+
+Such arrays are pickles, and a pickle can call any function it names. Here only the names by which numpy stores its own
+arrays and numbers are known; anything else is refused.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pdc_sfm.errors import FormatError
+
+
+def _reconstruct(kind: type, shape: tuple[int, ...], code: bytes) -> np.ndarray:
+    """An empty array, which the pickle then fills."""
+    return np.ndarray.__new__(np.ndarray, shape, code)
+
+
+def _scalar(dtype: np.dtype, data: bytes) -> np.generic:
+    return np.frombuffer(data, dtype, 1)[0]
+
+
+_KNOWN = {
+    (f"numpy.{core}multiarray", name): function
+    for core in ("core.", "_core.")
+    for name, function in (("_reconstruct", _reconstruct), ("scalar", _scalar))
+} | {("numpy", "ndarray"): np.ndarray, ("numpy", "dtype"): np.dtype}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> object:
+        try:
+            return _KNOWN[module, name]
+        except KeyError:
+            raise FormatError(f"it names {module}.{name}, which does not belong into data") from None
+
+
+def read_npz(path: Path | str, names: Sequence[str]) -> list[np.ndarray]:
+    """Named arrays of a file, those of objects included."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            missing = sorted({f"{name}.npy" for name in names} - set(file.namelist()))
+            if missing:
+                raise FormatError(f"{path} has no array {missing[0].removesuffix('.npy')}")
+            return [_read_array(file, f"{name}.npy") for name in names]
+    except FormatError as error:
+        raise FormatError(f"cannot read {path}: {error}") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
+        raise FormatError(f"cannot read {path}: {error}") from None
+
+
+def _read_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
+    with file.open(name) as member:
+        version = np.lib.format.read_magic(member)
+        if version not in ((1, 0), (2, 0)):
+            raise FormatError(f"array {name} has the unknown format {version}")
+        first = version == (1, 0)
+        read_header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_header(member)
+        if dtype.hasobject:
+            return np.asarray(_Unpickler(member).load(), object).reshape(shape)
+    with file.open(name) as member:
+        return np.lib.format.read_array(member, allow_pickle=False)
