@@ -23,3 +23,7 @@ class FormatError(UserError):
 
 class BusyError(UserError):
     """Another process is working on the same output."""
+
+
+class StorageError(UserError):
+    """A disk that is full or refuses to be written."""

@@ -1,7 +1,8 @@
-"""Pair lists: `name0 name1` a line, query first. Retrieval lists are the same, best first."""
+"""Pair lists: `name0 name1` a line, query first. Retrieval lists are the same, best first. And pairs' names in h5."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,10 +15,15 @@ def read_pairs(path: Path | str) -> list[tuple[str, str]]:
     pairs = []
     for number, words in _rows(Path(path)):
         if len(words) != 2:
-            raise FormatError(f"{path} line {number}: a pair is two names without spaces, not: {' '.join(words)}")
+            hint = ": names with spaces cannot stand in hloc's lists, rename them" if len(words) > 2 else ""
+            text = textwrap.shorten(" ".join(words), 80, placeholder="...")
+            raise FormatError(f"{path} line {number}: a pair is two names, not '{text}'{hint}")
+        for name in words:
+            if name.startswith("/") or {"", ".", ".."} & set(name.split("/")):
+                raise FormatError(f"{path} line {number}: '{name}' is not a path below the image folder, as db/1.jpg")
         pairs.append((words[0], words[1]))
     if not pairs:
-        raise FormatError(f"{path} lists no pair")
+        raise FormatError(f"{path} lists no pair: write `name0 name1` lines, or make a list with `pdc-sfm pairs`")
     return pairs
 
 
@@ -28,6 +34,24 @@ def unique_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         if first != second:
             seen.setdefault((min(first, second), max(first, second)), (first, second))
     return list(seen.values())
+
+
+def pair_key(name0: str, name1: str, separator: str = "/") -> str:
+    """The group of a pair in an hloc match file; files of older hloc versions have `_` as separator."""
+    return separator.join((name0.replace("/", "-"), name1.replace("/", "-")))
+
+
+def check_keys(pairs: Iterable[tuple[str, str]]) -> None:
+    """Refuse pairs that would overwrite each other in a match file: `a/b.jpg` and `a-b.jpg` are one name there."""
+    owners: dict[str, tuple[str, str]] = {}
+    for pair in pairs:
+        for name0, name1 in (pair, pair[::-1]):
+            other = owners.setdefault(pair_key(name0, name1), pair)
+            if set(other) != set(pair):
+                raise FormatError(
+                    f"the pairs '{' '.join(other)}' and '{' '.join(pair)}' have the same name in hloc files, "
+                    "where '/' and '-' are one: rename the images"
+                )
 
 
 def read_retrieval(path: Path | str) -> dict[str, list[str]]:
@@ -55,8 +79,10 @@ def write_pairs(path: Path | str, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def _rows(path: Path) -> Iterable[tuple[int, list[str]]]:
+    if path.is_dir():
+        raise FormatError(f"cannot read the pair list {path}: it is a folder")
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read the pair list {path}: {error}") from None
     rows = ((number, line.split()) for number, line in enumerate(lines, start=1))

@@ -6,11 +6,13 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
 from pdc_sfm.errors import FormatError
+from pdc_sfm.store.pair_lists import pair_key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +33,17 @@ class FeatureFile:
     def __contains__(self, name: str) -> bool:
         return f"{name}/keypoints" in self._file
 
+    def names(self) -> list[str]:
+        """The images of the file, sorted."""
+        names: list[str] = []
+
+        def visit(path: str, item: h5py.Group | h5py.Dataset) -> None:
+            if isinstance(item, h5py.Dataset) and path.endswith("/keypoints"):
+                names.append(path.removesuffix("/keypoints"))
+
+        self._file.visititems(visit)
+        return sorted(names)
+
     def keypoints(self, name: str) -> ImageKeypoints:
         """Keypoints of an image of the file."""
         if name not in self:
@@ -42,6 +55,25 @@ class FeatureFile:
             raise FormatError(f"{self._file.filename}: keypoints of {name} have shape {points.shape}, expected (N, 2)")
         size = tuple(int(s) for s in group["image_size"][()]) if "image_size" in group else None
         return ImageKeypoints(points[:, :2], data.attrs.get("uncertainty"), size)
+
+    def attribute(self, name: str, key: str) -> Any:
+        """An attribute of an image's group; None if it has none."""
+        return self._file[name].attrs.get(key)
+
+    def copy_image(self, name: str, target: h5py.File, descriptors: bool = True) -> None:
+        """Copy what is known of an image to another file, with or without its descriptors."""
+        group = target.create_group(name)
+        group.attrs.update(self._file[name].attrs)
+        for key, item in self._file[name].items():
+            if isinstance(item, h5py.Dataset) and (descriptors or key != "descriptors"):
+                self._file.copy(item, group, key)
+
+    def scores(self, name: str) -> np.ndarray | None:
+        """Scores (N,) float32 of an image's keypoints, under either of hloc's names; None if not recorded."""
+        for key in ("scores", "score"):
+            if f"{name}/{key}" in self._file:
+                return self._file[f"{name}/{key}"][()].astype(np.float32)
+        return None
 
 
 class MatchFile:
@@ -69,7 +101,7 @@ class MatchFile:
         """The group of a pair and whether it is stored in the other order. Without `matches0` it is unfinished."""
         for separator in ("/", "_"):  # "_": files of older hloc versions
             for first, second in ((name0, name1), (name1, name0)):
-                group = self._file.get(separator.join((first.replace("/", "-"), second.replace("/", "-"))))
+                group = self._file.get(pair_key(first, second, separator))
                 if isinstance(group, h5py.Group) and "matches0" in group:
                     return group, first != name0
         return None

@@ -1,0 +1,203 @@
+"""The second stage: raw matches of all pairs to one feature file and one match file, both there at once or not at all.
+
+Images are done one by one, then pairs one by one, so memory does not grow with the list. Keypoints that a feature file
+holds already stay as they are, since other match files may point at them; only what this same run made is made again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from pdc_sfm.errors import SettingsError
+from pdc_sfm.matches.tracks import Keypoints, TrackSettings, link, vote_keypoints
+from pdc_sfm.settings import differences
+from pdc_sfm.store.journal import RawStore
+from pdc_sfm.store.pair_lists import check_keys
+from pdc_sfm.store.readers import FeatureFile, open_features
+from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, write_keypoints, write_matches, write_record
+
+Pair = tuple[str, str]
+OPEN_IMAGES = 512  # keypoints of so many images are kept in memory while pairs are linked
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The two files of a run, and what decides their content."""
+
+    features: Path
+    matches: Path
+    settings: Mapping[str, Any]  # as plain nested values, recorded in the match file
+    tracks: TrackSettings
+    references: tuple[Path, ...] = ()  # feature files whose keypoints are only assigned to
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What stands in the two files of a run."""
+
+    images: int
+    fixed: int  # images whose keypoints were there before
+    keypoints: int
+    pairs: int
+    missing: int  # pairs without raw matches, written as empty
+    matches: int
+
+
+def aggregate(
+    raw: RawStore, pairs: Sequence[Pair], outputs: Outputs, *, overwrite: bool = False, show: bool = False
+) -> Summary | None:
+    """Write both files from the raw matches of `pairs`; None if that was done before."""
+    check_keys(pairs)
+    previous = read_record(outputs.matches)
+    if previous and not overwrite:
+        _refuse_other_settings(outputs, previous["settings"])
+    done = [pair for pair in pairs if pair in raw]
+    run = digest(outputs.settings, sorted(pairs), sorted(done))
+    replaceable = {run, previous["run"]} if previous and (overwrite or previous["missing"]) else {run}
+    names = list(dict.fromkeys(name for pair in pairs for name in pair))
+    fixed = _fixed_images(outputs, names, replaceable, overwrite)
+    record = {"run": run, "fixed": _fixed_digest(fixed), "missing": len(pairs) - len(done)}
+    runs = read_record(outputs.features).get("runs", [])
+    if not overwrite and run in runs and record == {key: previous.get(key) for key in record}:
+        return None
+    with new_h5(outputs.matches) as match_file, new_h5(outputs.features) as feature_file:
+        _keep_others(outputs.features, names, feature_file)
+        _copy_fixed(fixed, outputs.features, feature_file)
+        exact = _write_features(raw, done, names, fixed, outputs.tracks, feature_file, run, show)
+        count = _write_matches(raw, pairs, exact, outputs.tracks, feature_file, match_file, show)
+        write_record(feature_file, {"runs": [*(r for r in runs if r != run), run]})
+        write_record(match_file, {**record, "settings": outputs.settings})
+        keypoints = sum(len(feature_file[name]["keypoints"]) for name in names)
+    return Summary(len(names), len(fixed), keypoints, len(pairs), record["missing"], count)
+
+
+def _refuse_other_settings(outputs: Outputs, stored: Mapping[str, Any]) -> None:
+    changes = differences(stored, outputs.settings)
+    if changes:
+        raise SettingsError(
+            f"{outputs.matches} was made with other settings ({'; '.join(changes)}): "
+            "choose another output, or overwrite"
+        )
+
+
+def _fixed_images(
+    outputs: Outputs, names: Sequence[str], replaceable: Collection[str], overwrite: bool
+) -> dict[str, Path]:
+    """The images of the list that have keypoints already, and the file that holds them."""
+    fixed: dict[str, Path] = {}
+    sources = list(outputs.references)
+    if outputs.features.is_file() and not overwrite:
+        sources.append(outputs.features)
+    for path in sources:
+        with open_features(path) as file:
+            for name in names:
+                if name not in fixed and name in file and file.attribute(name, RUN) not in replaceable:
+                    fixed[name] = path
+    return fixed
+
+
+def _fixed_digest(fixed: Mapping[str, Path]) -> str:
+    """A fingerprint of the keypoints that are only assigned to."""
+    parts: list[Any] = [sorted(fixed)]
+    for path in sorted(set(fixed.values())):
+        with open_features(path) as file:
+            parts += [digest(file.keypoints(name).points) for name in sorted(fixed) if fixed[name] == path]
+    return digest(*parts)
+
+
+def _keep_others(features: Path, names: Sequence[str], feature_file: h5py.File) -> None:
+    """Copy the images of an existing feature file that are not of this list."""
+    if features.is_file():
+        with open_features(features) as file:
+            for name in sorted(set(file.names()) - set(names)):
+                file.copy_image(name, feature_file)
+
+
+def _copy_fixed(fixed: Mapping[str, Path], features: Path, feature_file: h5py.File) -> None:
+    """The feature file alone shall serve every later step, so that fixed keypoints stand in it as well."""
+    for path in sorted(set(fixed.values())):
+        with open_features(path) as file:
+            for name in fixed:
+                if fixed[name] == path:
+                    file.copy_image(name, feature_file, descriptors=path == features)
+
+
+def _write_features(
+    raw: RawStore,
+    done: Sequence[Pair],
+    names: Sequence[str],
+    fixed: Mapping[str, Path],
+    settings: TrackSettings,
+    feature_file: h5py.File,
+    run: str,
+    show: bool,
+) -> set[str]:
+    """Vote for the keypoints of all images that have none. Returns the images whose points stay unquantised."""
+    pairs_of = defaultdict(list)
+    for pair in in_hloc_order(done):
+        for name in pair:
+            pairs_of[name].append(pair)
+    exact = set()
+    for name in _progress([n for n in names if n not in fixed], "keypoints", "image", show):
+        partners = {other for pair in pairs_of[name] for other in pair if other != name}
+        if settings.max_keypoints is None and partners and partners <= fixed.keys():
+            exact.add(name)  # localisation: binning would only cost the query's accuracy
+        keypoints, size = _vote(raw, pairs_of[name], name, settings, name in exact)
+        write_keypoints(feature_file, name, keypoints.points, keypoints.scores, size).attrs[RUN] = run
+    return exact
+
+
+def _vote(
+    raw: RawStore, pairs: Sequence[Pair], name: str, settings: TrackSettings, exact: bool
+) -> tuple[Keypoints, tuple[int, int] | None]:
+    points, scores, size = [np.zeros((0, 2), np.float32)], [np.zeros(0, np.float32)], None
+    for pair in pairs:
+        matches, side = raw.read(pair), pair.index(name)
+        points.append(matches.keypoints1 if side else matches.keypoints0)
+        scores.append(matches.scores)
+        size = raw.sizes(pair)[side]
+    sizes = (0, 0) if exact else (settings.max_error, settings.cell_size)
+    keypoints, _ = vote_keypoints(np.concatenate(points), np.concatenate(scores), *sizes)
+    return keypoints.best(settings.max_keypoints), size
+
+
+def _write_matches(
+    raw: RawStore,
+    pairs: Sequence[Pair],
+    exact: Collection[str],
+    settings: TrackSettings,
+    feature_file: h5py.File,
+    match_file: h5py.File,
+    show: bool,
+) -> int:
+    """Assign the raw matches of each pair to keypoints. Returns the number of matches written."""
+    features, total = FeatureFile(feature_file), 0
+    keypoints = functools.lru_cache(OPEN_IMAGES)(lambda name: features.keypoints(name).points)
+    for pair in _progress(pairs, "matches", "pair", show):
+        matches, scores = np.zeros((0, 2), np.int32), np.zeros(0, np.float32)
+        if pair in raw:
+            radii = [0.0 if name in exact else settings.max_error for name in pair]
+            matches, scores = link(raw.read(pair), keypoints(pair[0]), keypoints(pair[1]), *radii)
+        write_matches(match_file, *pair, matches, scores)
+        total += len(matches)
+    return total
+
+
+def in_hloc_order(pairs: Sequence[Pair]) -> list[Pair]:
+    """The order in which hloc lets pairs vote: by the fewer pairs that one of its images has, then by name."""
+    degree = Counter(name for pair in pairs for name in pair)
+    return sorted(pairs, key=lambda pair: (min(degree[pair[0]], degree[pair[1]]), pair))
+
+
+def _progress(items: Sequence[Any], label: str, unit: str, show: bool) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(items, label, unit=unit, disable=not show or not items, smoothing=0.1)

@@ -1,0 +1,210 @@
+"""Raw matches on disk: a folder of append-only segments that a kill at any moment cannot damage.
+
+A record is a header (magic, lengths, checksum), the names of the pair and three float32 arrays. It is complete when its
+checksum fits; what an interrupted write left at the end of the last segment is cut off when the folder is opened again.
+The settings that made the matches stand beside them, and a store is never continued with other settings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import struct
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from pdc_sfm.errors import FormatError, SettingsError, StorageError
+from pdc_sfm.files import exclusive, write_text
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import Size
+from pdc_sfm.settings import differences
+
+HEADER = struct.Struct("<4s7I")  # magic, bytes of the names, number of matches, sizes of both images, crc32
+MAGIC = b"PDM1"
+SEGMENT_BYTES = 256 << 20  # only the last segment is read through on opening
+FLUSH_SECONDS = 5.0  # a kill loses nothing that was written; a power cut loses at most this
+
+
+class _Place(NamedTuple):
+    segment: Path
+    offset: int  # of the names
+    names_bytes: int
+    count: int
+    sizes: tuple[Size, Size]
+    checksum: int
+
+
+class RawStore:
+    """Raw matches by pair. One process writes (`open_raw_store` holds the lock), any number may read."""
+
+    def __init__(self, folder: Path | str):
+        self.folder = Path(folder)
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._file: BinaryIO | None = None
+        self._flushed = time.monotonic()
+        self._last_good = 0  # bytes of the last segment that are whole records
+        segments = self._segments()
+        for segment in segments:
+            self._last_good = self._index(segment, verify=segment is segments[-1])
+
+    def __contains__(self, pair: tuple[str, str]) -> bool:
+        return pair in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The finished pairs, as (name0, name1) of their matching."""
+        return list(self._places)
+
+    def count(self, pair: tuple[str, str]) -> int:
+        """How many matches a pair has, without reading them."""
+        return self._places[pair].count
+
+    def sizes(self, pair: tuple[str, str]) -> tuple[Size, Size]:
+        """(width, height) of both images."""
+        return self._places[pair].sizes
+
+    def read(self, pair: tuple[str, str]) -> RawMatches:
+        """The matches of a finished pair."""
+        place = self._places[pair]
+        size = place.names_bytes + place.count * 20
+        with open(place.segment, "rb") as file:
+            file.seek(place.offset)
+            body = file.read(size)
+        if len(body) != size or zlib.crc32(body) != place.checksum:
+            raise FormatError(
+                f"{place.segment} is damaged at the pair {' '.join(pair)}: delete that file and run again, "
+                "only its pairs are matched again"
+            )
+        values = np.frombuffer(body, "<f4", offset=place.names_bytes)
+        points0, points1, scores = np.split(values, [2 * place.count, 4 * place.count])
+        return RawMatches(points0.reshape(-1, 2), points1.reshape(-1, 2), scores)
+
+    def append(self, pair: tuple[str, str], matches: RawMatches, sizes: tuple[Size, Size]) -> None:
+        """Add the matches of a pair and its images' sizes; on return they survive the end of this process."""
+        names = "\0".join(pair).encode()
+        arrays = (matches.keypoints0, matches.keypoints1, matches.scores)
+        body = names.ljust(-(-len(names) // 4) * 4, b"\0") + b"".join(a.astype("<f4").tobytes() for a in arrays)
+        names_bytes = len(body) - 20 * len(matches)
+        header = HEADER.pack(MAGIC, names_bytes, len(matches), *sizes[0], *sizes[1], zlib.crc32(body))
+        file = self._writable()
+        start = file.tell()
+        try:
+            _write_all(file, header + body)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                file.truncate(start)
+            raise StorageError(
+                f"cannot write {file.name}: {error.strerror or error}. The {len(self)} finished pairs are kept: "
+                "make room and run the same command again"
+            ) from None
+        segment, offset = Path(file.name), start + HEADER.size
+        self._places[pair] = _Place(segment, offset, names_bytes, len(matches), sizes, zlib.crc32(body))
+        self._last_good = start + HEADER.size + len(body)
+        if time.monotonic() - self._flushed > FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait until everything written is on the disk."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+        self._flushed = time.monotonic()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self.flush()
+            self._file.close()
+            self._file = None
+
+    def _segments(self) -> list[Path]:
+        return sorted(self.folder.glob("[0-9]*.matches")) if self.folder.is_dir() else []
+
+    def _index(self, segment: Path, verify: bool) -> int:
+        """Find the records of a segment. Returns where the last whole one ends."""
+        size = segment.stat().st_size
+        end = 0
+        with open(segment, "rb") as file:
+            while len(header := file.read(HEADER.size)) == HEADER.size:
+                magic, names_bytes, count, w0, h0, w1, h1, checksum = HEADER.unpack(header)
+                start = end + HEADER.size
+                stop = start + names_bytes + 20 * count
+                if magic != MAGIC or stop > size:
+                    break
+                body = file.read(stop - start if verify else names_bytes)
+                if verify and zlib.crc32(body) != checksum:
+                    break
+                name0, name1 = body[:names_bytes].rstrip(b"\0").decode(errors="replace").split("\0")
+                self._places[name0, name1] = _Place(segment, start, names_bytes, count, ((w0, h0), (w1, h1)), checksum)
+                file.seek(stop)
+                end = stop
+        return end
+
+    def _writable(self) -> BinaryIO:
+        """The segment to append to: the last one, cut after its last whole record, or a new one."""
+        if self._file is not None and self._file.tell() < SEGMENT_BYTES:
+            return self._file
+        self.close()
+        segments = self._segments()
+        if segments and self._last_good < SEGMENT_BYTES:
+            self._file = open(segments[-1], "r+b", buffering=0)
+            self._file.truncate(self._last_good)
+            self._file.seek(self._last_good)
+        else:
+            number = int(segments[-1].stem) + 1 if segments else 0
+            self._file = open(self.folder / f"{number:05d}.matches", "xb", buffering=0)
+            self._last_good = 0
+        return self._file
+
+
+@contextlib.contextmanager
+def open_raw_store(
+    folder: Path | str, settings: Mapping[str, Any], *, overwrite: bool = False, wait: bool = False
+) -> Iterator[RawStore]:
+    """Open a store for writing, alone. `settings` must be those it was made with; `overwrite` starts it anew."""
+    folder = Path(folder)
+    with exclusive(folder, wait):
+        if overwrite and folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        _keep_settings(folder, settings)
+        store = RawStore(folder)
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+def raw_settings(folder: Path | str) -> dict[str, Any]:
+    """The settings the matches of a store were made with."""
+    path = Path(folder) / "settings.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FormatError(f"cannot read {path}: {error}") from None
+
+
+def _keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    path = folder / "settings.json"
+    if not path.exists():
+        return write_text(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
+    changes = differences(raw_settings(folder), json.loads(json.dumps(settings)))
+    if changes:
+        raise SettingsError(
+            f"the matches in {folder} were made with other settings ({'; '.join(changes)}): "
+            "choose another output, or overwrite"
+        )
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    """A write to a disk with little room left may take only a part."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]

@@ -1,0 +1,90 @@
+"""Writing hloc feature and match files, and the record of what made them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from pdc_sfm.errors import StorageError, UserError
+from pdc_sfm.files import atomic_path
+from pdc_sfm.pixels import Size
+from pdc_sfm.store.pair_lists import pair_key
+
+RECORD = "pdc_sfm"  # attribute of a match file: the run that made it; of a feature file: all runs that wrote to it
+RUN = "pdc_sfm_run"  # attribute of an image's group in a feature file: the run that made its keypoints
+
+
+@contextlib.contextmanager
+def new_h5(path: Path | str) -> Iterator[h5py.File]:
+    """An h5 file that appears under its name when it is whole; an error or a full disk leaves what was there before."""
+    try:
+        with atomic_path(path) as partial:
+            with h5py.File(partial, "w") as file:
+                yield file
+    except UserError:
+        raise
+    except (OSError, RuntimeError) as error:  # h5py reports a full disk as either
+        reason = " ".join(str(error).split())
+        raise StorageError(
+            f"cannot write {path}: {reason}. All matched pairs are kept: make room and run the same command again"
+        ) from None
+
+
+def write_keypoints(
+    file: h5py.File, name: str, points: np.ndarray, scores: np.ndarray | None, image_size: Size | None = None
+) -> h5py.Group:
+    """Write an image's keypoints (N, 2), pixel indices, and scores (N,)."""
+    group = file.create_group(name)
+    group.create_dataset("keypoints", data=np.asarray(points, np.float32).reshape(-1, 2))
+    if scores is not None:
+        for key in ("scores", "score"):  # hloc's dense matcher writes `score`, its readers look for `scores`
+            group.create_dataset(key, data=np.asarray(scores, np.float32))
+    if image_size is not None:
+        group.create_dataset("image_size", data=np.asarray(image_size, np.int32))
+    return group
+
+
+def write_matches(file: h5py.File, name0: str, name1: str, matches: np.ndarray, scores: np.ndarray) -> None:
+    """Write matches (M, 2) and scores (M,) of a pair as hloc's `matches0` and `matching_scores0`."""
+    matches0 = np.full(int(matches[:, 0].max()) + 1 if len(matches) else 0, -1, np.int32)
+    scores0 = np.zeros(len(matches0), np.float16)
+    matches0[matches[:, 0]] = matches[:, 1]
+    scores0[matches[:, 0]] = scores
+    group = file.create_group(pair_key(name0, name1))
+    group.create_dataset("matches0", data=matches0)
+    group.create_dataset("matching_scores0", data=scores0)
+
+
+def read_record(path: Path | str) -> dict[str, Any]:
+    """What a file says about its making; empty for files of others and for none at all."""
+    if not Path(path).is_file():
+        return {}
+    try:
+        with h5py.File(path, "r") as file:
+            return json.loads(file.attrs.get(RECORD, "{}"))
+    except (OSError, ValueError):
+        return {}
+
+
+def write_record(file: h5py.File, record: Mapping[str, Any]) -> None:
+    file.attrs[RECORD] = json.dumps(record, sort_keys=True)
+
+
+def digest(*parts: Any) -> str:
+    """A short fingerprint of JSON values and arrays."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part.tobytes() if isinstance(part, np.ndarray) else json.dumps(part, sort_keys=True).encode())
+    return total.hexdigest()[:16]
+
+
+def pairs_digest(pairs: Iterable[tuple[str, str]]) -> str:
+    """A fingerprint of a set of pairs, whatever their order in the list."""
+    return digest(sorted(pairs))
