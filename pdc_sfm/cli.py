@@ -14,12 +14,16 @@ from pdc_sfm.errors import UserError
 # verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`.
 VERBS = {
     "pair": "match two images and draw what was found",
+    "pairs": "make a pair list: exhaustive, sequential, covisibility, poses",
+    "match": "match all pairs of a list and write hloc files",
     "keypoints": "detect keypoints, to snap dense matches to",
     "weights": "inspect a weights file, or convert it to safetensors",
     "train": "train a network, adapt one to a reconstruction, or look at training pairs",
     "reconstruct": "cameras and points from images and their matches",
     "triangulate": "points from matches of images whose cameras are known",
     "localize": "poses of queries in a model",
+    "aachen": "Aachen Day-Night: full localisation, or the local-feature challenge",
+    "scene": "render the built-in town square, with true cameras and depth",
     "demo": "run the built-in example from start to end",
 }
 

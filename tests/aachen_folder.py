@@ -90,7 +90,7 @@ def write_database(scene: Scene, path: Path, calibrated: list[str]) -> None:
 def exact_matcher(scene: Scene, calls: list[str] | None = None):
     """Stands for the network: writes exact features and matches of a pair list."""
 
-    def match(images: Path, pairs: Path, features: Path, matches: Path) -> None:
+    def match(images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None:
         if calls is not None:
             calls.append(pairs.name)
         listed = read_pairs(pairs)

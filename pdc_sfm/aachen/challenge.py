@@ -6,6 +6,7 @@ The steps are those of the benchmark's own script (README of CHALLENGE_SITE), on
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,20 @@ import pycolmap
 
 from pdc_sfm.aachen.challenge_database import fill_database, verify_database
 from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images
+from pdc_sfm.aachen.matching import Matcher
 from pdc_sfm.aachen.reference import build_reference, read_database_images, read_intrinsics, read_reference
 from pdc_sfm.aachen.registration import register_images
 from pdc_sfm.aachen.steps import Steps
 from pdc_sfm.colmap.cameras import read_camera_list
+from pdc_sfm.colmap.inputs import open_inputs
 from pdc_sfm.colmap.models import SUMMARY, ReconstructionError, load_model, save_model, summarize
-from pdc_sfm.colmap.options import pipeline_options, thread_count
+from pdc_sfm.colmap.options import pipeline_options
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.results import write_poses
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import atomic_folder, exclusive
 from pdc_sfm.settings import require, to_dict
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
-
-# Matches a pair list: (images, pairs, features, matches), the last two are hloc files it writes, going on where it was.
-Matcher = Callable[[Path, Path, Path, Path], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +51,7 @@ class ChallengeResult:
     path: Path
     poses: dict[str, pycolmap.Rigid3d]
     unregistered: tuple[str, ...]
+    left_out: tuple[str, ...]  # what of the pair list could not be used
 
     def __str__(self) -> str:
         total = len(self.poses) + len(self.unregistered)
@@ -83,6 +84,66 @@ def check_challenge(dataset: AachenDataset) -> None:
         raise LayoutError(dataset, problems)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """The files of a run, and its steps."""
+
+    dataset: AachenDataset
+    output: Path
+    match: Matcher
+    settings: ChallengeSettings
+
+    def file(self, name: str) -> Path:
+        return self.output / name
+
+    def write_pairs(self) -> None:
+        """The official list without its reversed repetitions."""
+        write_pairs(self.file("pairs.txt"), unique_pairs(read_pairs(self.dataset.challenge_pairs)))
+
+    def write_empty(self) -> None:
+        """Poses and intrinsics of the database images, with the ids of the official database."""
+        ids = read_database_images(self.dataset.challenge_database)
+        nvm = read_reference(self.dataset, points=False)
+        model = build_reference(nvm, read_intrinsics(self.dataset), ids, str(self.dataset.nvm))
+        self._save(model, "sfm_empty")
+
+    def match_all(self) -> None:
+        self.match(self.dataset.images, *map(self.file, ("pairs.txt", "features.h5", "matches.h5")))
+
+    def fill_database(self) -> None:
+        inputs = map(self.file, ("database.db", "pairs.txt", "features.h5", "matches.h5"))
+        fill_database(self.dataset.challenge_database, *inputs)
+
+    def verify(self) -> None:
+        verify_database(self.file("database.db"), self.file("pairs.txt"), self.settings.seed)
+
+    def triangulate(self) -> None:
+        """The points of the database images, with poses and intrinsics as they are."""
+        empty = load_model(self.file("sfm_empty"))
+        scratch = self.file(".triangulation")
+        scratch.mkdir(exist_ok=True)
+        model = pycolmap.triangulate_points(
+            empty, self.file("database.db"), self.dataset.images, scratch, options=self._options()
+        )
+        shutil.rmtree(scratch)
+        if model.num_points3D() == 0:
+            raise ReconstructionError("COLMAP triangulated no point: are these matches of this dataset's images?")
+        self._save(model, "sfm_database")
+
+    def register(self) -> None:
+        """Poses of the queries, with intrinsics as they are."""
+        model = load_model(self.file("sfm_database"))
+        register_images(model, self.file("database.db"), self._options())
+        self._save(model, "sfm_registered")
+
+    def _options(self) -> pycolmap.IncrementalPipelineOptions:
+        return pipeline_options(self.settings.seed, self.settings.threads, False, False, None)
+
+    def _save(self, model: pycolmap.Reconstruction, name: str) -> None:
+        with atomic_folder(self.file(name), SUMMARY) as folder:
+            save_model(folder, model, summarize(model), {"settings": to_dict(self.settings)}, keep_outliers=False)
+
+
 def run_challenge(
     dataset: AachenDataset,
     output: Path | str,
@@ -92,30 +153,30 @@ def run_challenge(
     say: Callable[[str], None] = print,
     verbose: bool = False,
 ) -> ChallengeResult:
-    """From the dataset's folder to the file one uploads, in `output`. `matching` describes `match` (its settings)."""
+    """From the dataset's folder to the file one uploads, in `output`.
+
+    `matching` describes `match` (its settings): if it changes, matching and what follows is repeated.
+    """
     settings, output = settings or ChallengeSettings(), Path(output)
     check_challenge(dataset)
     output.mkdir(parents=True, exist_ok=True)
-    pairs, features, matches = output / "pairs.txt", output / "features.h5", output / "matches.h5"
-    empty, database = output / "sfm_empty", output / "database.db"
-    triangulated, registered = output / "sfm_database", output / "sfm_registered"
-    result = output / dataset.result_name(settings.method, challenge=True)
-    with exclusive(output / "steps.json"), colmap_log(verbose):
+    run = _Run(dataset, output, match, settings)
+    features, matches, database = map(run.file, ("features.h5", "matches.h5", "database.db"))
+    version = {"version": dataset.version, "root": str(dataset.root.resolve())}
+    with exclusive(run.file("steps.json")), colmap_log(verbose):
         steps = Steps(output, say)
-        version = {"version": dataset.version, "root": str(dataset.root.resolve())}
-        steps.run("pairs", version, [pairs], lambda: _write_unique(dataset.challenge_pairs, pairs))
-        steps.run("reference poses", None, [empty / SUMMARY], lambda: _write_empty(dataset, empty))
-        steps.run("matching", matching, [features, matches], lambda: match(dataset.images, pairs, features, matches))
-        source = dataset.challenge_database
-        steps.run("database", None, [database], lambda: fill_database(source, database, pairs, features, matches))
-        steps.run("verification", settings.seed, [database], lambda: verify_database(database, pairs, settings.seed))
-        work = lambda: _triangulate(empty, database, dataset.images, triangulated, settings)  # noqa: E731
-        steps.run("triangulation", None, [triangulated / SUMMARY], work)
-        work = lambda: _register(triangulated, database, registered, settings)  # noqa: E731
-        steps.run("registration", None, [registered / SUMMARY], work)
-        poses, unregistered = night_poses(load_model(registered), dataset)
+        steps.run("pairs", version, [run.file("pairs.txt")], run.write_pairs)
+        steps.run("reference poses", None, [run.file("sfm_empty") / SUMMARY], run.write_empty)
+        steps.run("matching", matching, [features, matches], run.match_all)
+        steps.run("database", None, [database], run.fill_database)
+        steps.run("verification", settings.seed, [database], run.verify)
+        steps.run("triangulation", None, [run.file("sfm_database") / SUMMARY], run.triangulate)
+        steps.run("registration", None, [run.file("sfm_registered") / SUMMARY], run.register)
+        poses, unregistered = night_poses(load_model(run.file("sfm_registered")), dataset)
+        result = run.file(dataset.result_name(settings.method, challenge=True))
         write_poses(result, poses)
-    return ChallengeResult(result, poses, unregistered)
+        with open_inputs(run.file("pairs.txt"), features, matches) as inputs:
+            return ChallengeResult(result, poses, unregistered, inputs.left_out)
 
 
 def night_poses(
@@ -126,34 +187,3 @@ def night_poses(
     queries = list(read_camera_list(dataset.night_queries))
     poses = {name: found[name].cam_from_world() for name in queries if name in found}
     return poses, tuple(name for name in queries if name not in found)
-
-
-def _write_unique(source: Path, target: Path) -> None:
-    write_pairs(target, unique_pairs(read_pairs(source)))
-
-
-def _write_empty(dataset: AachenDataset, output: Path) -> None:
-    ids = read_database_images(dataset.challenge_database)
-    model = build_reference(read_reference(dataset, points=False), read_intrinsics(dataset), ids, str(dataset.nvm))
-    with atomic_folder(output, SUMMARY) as folder:
-        save_model(folder, model, summarize(model), {}, keep_outliers=True)
-
-
-def _triangulate(
-    empty: Path, database: Path, images: Path, output: Path, settings: ChallengeSettings
-) -> None:
-    """The points of the database images, with poses and intrinsics as they are."""
-    options = pipeline_options(settings.seed, settings.threads, False, False, None)
-    with atomic_folder(output, SUMMARY) as folder:
-        model = pycolmap.triangulate_points(load_model(empty), database, images, folder, options=options)
-        if model.num_points3D() == 0:
-            raise ReconstructionError("COLMAP triangulated no point: are these matches of this dataset's images?")
-        save_model(folder, model, summarize(model), {"settings": to_dict(settings)}, keep_outliers=False)
-
-
-def _register(triangulated: Path, database: Path, output: Path, settings: ChallengeSettings) -> None:
-    model = load_model(triangulated)
-    options = pipeline_options(settings.seed, thread_count(settings.threads), False, False, None)
-    register_images(model, database, options)
-    with atomic_folder(output, SUMMARY) as folder:
-        save_model(folder, model, summarize(model), {"settings": to_dict(settings)}, keep_outliers=False)

@@ -11,7 +11,6 @@ from tqdm import tqdm
 from pdc_sfm.aachen.reference import read_database_images
 from pdc_sfm.colmap import database as db
 from pdc_sfm.colmap.inputs import open_inputs
-from pdc_sfm.errors import FormatError
 from pdc_sfm.files import atomic_path
 from pdc_sfm.store.pair_lists import read_pairs, write_pairs
 
@@ -22,8 +21,6 @@ def fill_database(source: Path, target: Path, pairs: Path, features: Path, match
     """Copy the official database and write keypoints and matches of all pairs into the copy, at once."""
     ids = {name: image.image_id for name, image in read_database_images(source).items()}
     with open_inputs(pairs, features, matches) as inputs, atomic_path(target) as partial:
-        if inputs.left_out:
-            raise FormatError("matching is not complete, run it again: " + "; ".join(inputs.left_out))
         shutil.copyfile(source, partial)
         with pycolmap.Database.open(partial) as database:
             names = tqdm(inputs.names, "keypoints", unit="image")

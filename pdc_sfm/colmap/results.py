@@ -29,9 +29,7 @@ def result_names(queries: Iterable[str], prepend_camera_name: bool = False) -> d
     return names
 
 
-def write_poses(
-    path: Path | str, poses: Mapping[str, pycolmap.Rigid3d], prepend_camera_name: bool = False
-) -> None:
+def write_poses(path: Path | str, poses: Mapping[str, pycolmap.Rigid3d], prepend_camera_name: bool = False) -> None:
     """One line a query, `name qw qx qy qz tx ty tz`, camera from world. At once or not at all."""
     names = result_names(poses, prepend_camera_name)
     lines = []

@@ -97,9 +97,7 @@ class ReconstructionErrors:
         return 100.0 * self.distances / self.extent
 
 
-def reconstruction_errors(
-    estimated: Mapping[str, np.ndarray], true: Mapping[str, np.ndarray]
-) -> ReconstructionErrors:
+def reconstruction_errors(estimated: Mapping[str, np.ndarray], true: Mapping[str, np.ndarray]) -> ReconstructionErrors:
     """Lay the estimated cameras over the true ones by a similarity of their centres, then measure each."""
     names = tuple(name for name in true if name in estimated)
     poses, truth = (np.stack([source[name] for name in names]) for source in (estimated, true))

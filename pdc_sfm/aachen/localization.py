@@ -1,0 +1,159 @@
+"""Full localisation: a model of our matches between posed images, then day and night queries in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images
+from pdc_sfm.aachen.matching import Matcher
+from pdc_sfm.aachen.reference import build_reference, read_intrinsics, read_reference
+from pdc_sfm.aachen.steps import Steps
+from pdc_sfm.colmap.cameras import read_camera_list
+from pdc_sfm.colmap.covisibility import most_covisible
+from pdc_sfm.colmap.localize_sfm import LocalizationResult, LocalizationSettings, localize
+from pdc_sfm.colmap.models import SUMMARY, save_model, summarize
+from pdc_sfm.colmap.triangulation import TriangulationSettings, triangulate
+from pdc_sfm.errors import FormatError
+from pdc_sfm.files import atomic_folder, exclusive
+from pdc_sfm.settings import require, to_dict
+from pdc_sfm.store.pair_lists import read_retrieval, unique_pairs, write_pairs
+
+# Finds database images for queries: (images, queries, database, number, pair list to write).
+Retriever = Callable[[Path, list[str], list[str], int, Path], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class AachenSettings:
+    """Sizes and settings of the steps."""
+
+    method: str = "pdcnet_plus"  # in the name of the result
+    covisible: int = 20  # database images matched with each database image
+    retrieved: int = 50  # database images matched with each query
+    triangulation: TriangulationSettings = dataclasses.field(default_factory=TriangulationSettings)
+    localization: LocalizationSettings = dataclasses.field(default_factory=LocalizationSettings)
+
+    def __post_init__(self) -> None:
+        require(self.method != "" and "/" not in self.method, f"method={self.method} must be a word without slashes")
+        require(self.covisible > 0, f"covisible={self.covisible} must be above 0")
+        require(self.retrieved > 0, f"retrieved={self.retrieved} must be above 0")
+
+
+def check_localization(dataset: AachenDataset, retrieval: Path | None) -> None:
+    """Everything the run needs, before hours of matching; all that is missing is said at once."""
+    problems = check_files(dataset, challenge=False)
+    if problems:
+        raise LayoutError(dataset, problems)
+    database = list(read_reference(dataset, points=False).names)
+    intrinsics = read_intrinsics(dataset)
+    unknown = [name for name in database if name not in intrinsics]
+    if unknown:
+        raise FormatError(
+            f"{len(unknown)} images of {dataset.nvm} have no line in {dataset.intrinsics} (first: {unknown[0]}): "
+            "do both belong to one version?"
+        )
+    queries = list(read_camera_list(dataset.queries))
+    problems = check_images(dataset, [*database, *queries])
+    if problems:
+        raise LayoutError(dataset, problems)
+    if retrieval is not None:
+        _check_retrieval(retrieval, queries, set(database))
+
+
+def _check_retrieval(path: Path, queries: list[str], database: set[str]) -> None:
+    retrieved = read_retrieval(path)
+    absent = [name for name in queries if name not in retrieved]
+    if len(absent) == len(queries):
+        raise FormatError(f"{path} retrieves nothing for any query (first: {absent[0]}): is it of other queries?")
+    found = {image for images in retrieved.values() for image in images}
+    if not found & database:
+        raise FormatError(f"{path} retrieves no image of this database (first: {min(found, default='none')})")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """The files of a run, and its steps."""
+
+    dataset: AachenDataset
+    output: Path
+    match: Matcher
+    retrieve: Retriever | Path
+    settings: AachenSettings
+    verbose: bool
+
+    def file(self, name: str) -> Path:
+        return self.output / name
+
+    def write_reference(self) -> None:
+        """Known poses without points, and each image with those that share most points with it."""
+        nvm = read_reference(self.dataset, points=True)
+        model = build_reference(nvm, read_intrinsics(self.dataset), source=str(self.dataset.nvm))
+        with atomic_folder(self.file("sfm_reference"), SUMMARY) as folder:
+            save_model(folder, model, summarize(model), {}, keep_outliers=True)
+        pairs = most_covisible(nvm.names, nvm.observed_image, nvm.observed_point, self.settings.covisible)
+        write_pairs(self.file("pairs-db.txt"), unique_pairs(pairs))
+
+    def match_database(self) -> None:
+        self.match(self.dataset.images, *map(self.file, ("pairs-db.txt", "features.h5", "matches.h5")))
+
+    def triangulate(self) -> None:
+        reference, *inputs, sfm = map(self.file, ("sfm_reference", "pairs-db.txt", "features.h5", "matches.h5", "sfm"))
+        triangulate(reference, self.dataset.images, *inputs, sfm, self.settings.triangulation, verbose=self.verbose)
+
+    def find_pairs(self) -> None:
+        """Database images for each query, of the given list or found now."""
+        target, count = self.file("pairs-query.txt"), self.settings.retrieved
+        queries = list(read_camera_list(self.dataset.queries))
+        if isinstance(self.retrieve, Path):
+            listed = read_retrieval(self.retrieve)
+            write_pairs(target, [(name, image) for name in queries for image in listed.get(name, [])[:count]])
+        else:
+            database = list(read_reference(self.dataset, points=False).names)
+            self.retrieve(self.dataset.images, queries, database, count, target)
+
+    def match_queries(self) -> None:
+        """With the keypoints of the model, which stay as they are."""
+        outputs = map(self.file, ("pairs-query.txt", "features-query.h5", "matches-query.h5"))
+        self.match(self.dataset.images, *outputs, self.file("features.h5"))
+
+    def localize(self, results: Path) -> LocalizationResult:
+        inputs = map(self.file, ("pairs-query.txt", "features-query.h5", "matches-query.h5"))
+        return localize(self.file("sfm"), self.dataset.queries, *inputs, results, self.settings.localization)
+
+
+def run_localization(
+    dataset: AachenDataset,
+    output: Path | str,
+    match: Matcher,
+    retrieve: Retriever | Path | str,
+    settings: AachenSettings | None = None,
+    matching: Any = None,
+    say: Callable[[str], None] = print,
+    verbose: bool = False,
+) -> tuple[Path, LocalizationResult]:
+    """From the dataset's folder to the file one uploads, and its content.
+
+    `retrieve` may be a finished list. `matching` describes `match` (its settings): if it changes, matching is repeated.
+    """
+    settings, output = settings or AachenSettings(), Path(output)
+    retrieve = Path(retrieve) if isinstance(retrieve, str) else retrieve
+    given = retrieve if isinstance(retrieve, Path) else None
+    check_localization(dataset, given)
+    output.mkdir(parents=True, exist_ok=True)
+    run = _Run(dataset, output, match, retrieve, settings, verbose)
+    results = run.file(dataset.result_name(settings.method))
+    version = {"version": dataset.version, "root": str(dataset.root.resolve()), "covisible": settings.covisible}
+    queries = {"list": str(given), "retrieved": settings.retrieved}
+    with exclusive(run.file("steps.json")):
+        steps = Steps(output, say)
+        poses = [run.file("sfm_reference") / SUMMARY, run.file("pairs-db.txt")]
+        steps.run("reference poses", version, poses, run.write_reference)
+        steps.run("matching", matching, [run.file("features.h5"), run.file("matches.h5")], run.match_database)
+        steps.run("triangulation", to_dict(settings.triangulation), [run.file("sfm") / SUMMARY], run.triangulate)
+        steps.run("retrieval", queries, [run.file("pairs-query.txt")], run.find_pairs)
+        files = [run.file("features-query.h5"), run.file("matches-query.h5")]
+        steps.run("matching queries", matching, files, run.match_queries)
+        say("localisation ...")
+        return results, run.localize(results)

@@ -1,0 +1,48 @@
+"""How the Aachen runs match a pair list: by the engine, or by anything else that writes hloc files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pdc_sfm.settings import to_dict
+
+if TYPE_CHECKING:
+    from pdc_sfm.engine.run import RunSettings
+
+SPEED_ONLY = ("output", "device", "memory", "readers", "batch")  # settings that do not change what is found
+
+
+class Matcher(Protocol):
+    """Matches a pair list and writes hloc's feature and match file, going on where an earlier call was stopped.
+
+    Keypoints of the feature file `fixed` stay as they are: queries are matched to the keypoints of a finished model.
+    """
+
+    def __call__(self, images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None: ...
+
+
+def engine_matcher(settings: RunSettings, keypoints: Path | None = None, say: Callable[[str], None] = print) -> Matcher:
+    """The network as a matcher. With `keypoints`, a feature file of a detector, matches are snapped to these."""
+
+    from pdc_sfm.engine.run import match_pairs
+
+    def match(images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None:
+        chosen = settings
+        if fixed is not None and keypoints is None:  # the points of queries need not be shared by several images
+            chosen = dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
+        references = [path for path in (fixed, keypoints) if path is not None]
+        files = {"features": features, "matches": matches, "features_ref": references}
+        result = match_pairs(pairs, images, features.parent, chosen, **files, show=True)
+        for name, reason in result.loop.bad.items():
+            say(f"left out: {name}: {reason}")
+
+    return match
+
+
+def describe_matching(settings: RunSettings, keypoints: Path | None) -> dict[str, Any]:
+    """What decides the matches, for the record of steps."""
+    chosen = {key: value for key, value in to_dict(settings).items() if key not in SPEED_ONLY}
+    return {**chosen, "keypoints": str(keypoints.resolve()) if keypoints else None}

@@ -1,0 +1,137 @@
+"""Aachen Day-Night, versions 1.0 and 1.1: from the dataset's folder to the file one uploads.
+
+  localize    a model of our matches between the posed database images, then day and night queries in it
+  challenge   the local-feature challenge: its pair list, its database, its steps; night queries only
+
+Before hours of matching it checks the folder and says what is missing and where it is expected; --check does only that.
+Every step is recorded: the same command goes on where it was stopped, other settings repeat what depends on them.
+datasets/README.md tells where to get everything.
+
+Examples:
+  pdc-sfm aachen localize --version 1.1 --dataset datasets/aachen --output outputs/aachen \\
+      --retrieval pairs-query-netvlad50.txt --config configs/aachen.yaml
+  pdc-sfm aachen challenge --version 1.0 --dataset datasets/aachen --output outputs/challenge --check
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+if TYPE_CHECKING:
+    from pdc_sfm.engine.run import RunSettings
+
+LOCALIZE = """Settings (key=value):
+  match.KEY                 matching, see `pdc-sfm match --help`; --config is a file of these, e.g. configs/aachen.yaml
+  method=pdcnet_plus        in the name of the result
+  covisible=20              database images matched with each database image
+  retrieved=50              database images matched with each query
+  triangulation.KEY         see `pdc-sfm triangulate --help`
+  localization.KEY          see `pdc-sfm localize --help`"""
+CHALLENGE = """Settings (key=value):
+  match.KEY                 matching, see `pdc-sfm match --help`; --config is a file of these, e.g. configs/aachen.yaml
+  method=pdcnet_plus        in the name of the result
+  seed=0 threads=0          0 threads: all cores"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    for kind, description, work in (("localize", LOCALIZE, _localize), ("challenge", CHALLENGE, _challenge)):
+        sub = kinds.add_parser(kind, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        sub.add_argument("--version", choices=("1.0", "1.1"), required=True, help="of the dataset")
+        sub.add_argument("--dataset", type=Path, required=True, help="folder of the dataset")
+        sub.add_argument("--output", type=Path, required=True, help="folder of the results")
+        sub.add_argument("--keypoints", type=Path, help="feature file of a detector (SuperPoint): snap matches to it")
+        sub.add_argument("--check", action="store_true", help="only check the dataset's folder")
+        sub.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
+        if kind == "localize":
+            sub.add_argument("--retrieval", type=Path, help="list of `query database`; without it ours is made")
+        add_settings(sub)
+        sub.set_defaults(work=work)
+
+
+def run(args: argparse.Namespace) -> int:
+    from pdc_sfm.aachen.dataset import AachenDataset, LayoutError
+
+    dataset = AachenDataset(args.dataset, args.version)
+    try:
+        return args.work(args, dataset)
+    except LayoutError as error:
+        for problem in error.problems:
+            print(f"missing: {problem}", file=sys.stderr)
+        count = len(error.problems)
+        print(
+            f"pdc-sfm: Aachen {args.version} in {args.dataset} is not complete: {count} missing, see above and "
+            "datasets/README.md",
+            file=sys.stderr,
+        )
+        return 2
+
+
+def _localize(args: argparse.Namespace, dataset: Any) -> int:
+    from pdc_sfm.aachen.localization import AachenSettings, check_localization, run_localization
+    from pdc_sfm.aachen.matching import describe_matching, engine_matcher
+    from pdc_sfm.settings import load_settings
+
+    matching, rest = _matching_settings(args)
+    settings = load_settings(AachenSettings, None, rest)
+    if args.check:
+        check_localization(dataset, args.retrieval)
+        print(f"Aachen {args.version} in {args.dataset} is complete")
+        return 0
+    path, result = run_localization(
+        dataset,
+        args.output,
+        engine_matcher(matching, args.keypoints),
+        args.retrieval or _retriever(matching),
+        settings,
+        describe_matching(matching, args.keypoints),
+        verbose=args.verbose,
+    )
+    for line in result.left_out:
+        print(f"left out: {line}", file=sys.stderr)
+    for name, reason in result.failed.items():
+        print(f"not localised: {name}: {reason}")
+    print(f"{result} -> {path}")
+    return 1 if result.left_out else 0
+
+
+def _challenge(args: argparse.Namespace, dataset: Any) -> int:
+    from pdc_sfm.aachen.challenge import ChallengeSettings, check_challenge, run_challenge
+    from pdc_sfm.aachen.matching import describe_matching, engine_matcher
+    from pdc_sfm.settings import load_settings
+
+    matching, rest = _matching_settings(args)
+    settings = load_settings(ChallengeSettings, None, rest)
+    if args.check:
+        check_challenge(dataset)
+        print(f"Aachen {args.version} in {args.dataset} is complete")
+        return 0
+    matcher, described = engine_matcher(matching, args.keypoints), describe_matching(matching, args.keypoints)
+    result = run_challenge(dataset, args.output, matcher, settings, described, verbose=args.verbose)
+    for line in result.left_out:
+        print(f"left out: {line}", file=sys.stderr)
+    for name in result.unregistered:
+        print(f"not registered: {name}")
+    print(f"{result} -> {result.path}")
+    return 1 if result.left_out else 0
+
+
+def _matching_settings(args: argparse.Namespace) -> tuple[RunSettings, list[str]]:
+    """`match.KEY=value` are settings of matching, the others of the run."""
+    from pdc_sfm.engine.run import RunSettings
+    from pdc_sfm.settings import load_settings
+
+    own = [word.removeprefix("match.") for word in args.settings if word.startswith("match.")]
+    rest = [word for word in args.settings if not word.startswith("match.")]
+    return load_settings(RunSettings, args.config, own), rest
+
+
+def _retriever(matching: RunSettings) -> Any:
+    from pdc_sfm.errors import SettingsError
+
+    raise SettingsError("give a retrieval list: --retrieval pairs.txt")
