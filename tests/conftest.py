@@ -15,10 +15,3 @@ def shared() -> Path:
         pytest.skip("needs the folder of real data beside the project, which is not here")
     return folder
 
-
-@pytest.fixture(autouse=True, scope="session")
-def _few_threads():
-    """Tests run on two threads, as the smallest machine this is made for."""
-    import torch
-
-    torch.set_num_threads(2)

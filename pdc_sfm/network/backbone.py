@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import torch
+from typing import ClassVar
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -27,7 +28,7 @@ def normalise_image(image: Tensor) -> Tensor:
 class VGG16(nn.Module):
     """The convolutions of VGG-16 up to its fourth pooling."""
 
-    channels = {4: 128, 8: 256, 16: 512}
+    channels: ClassVar = {4: 128, 8: 256, 16: 512}  # stride -> channels
 
     def __init__(self):
         super().__init__()
@@ -95,7 +96,7 @@ class EfficientNetLite0(nn.Module):
     a cell of the cell's centre (on one side, as in training for classification, they drift to half a cell).
     """
 
-    channels = {2: 16, 4: 24, 8: 40, 16: 112}
+    channels: ClassVar = {2: 16, 4: 24, 8: 40, 16: 112}
     # kernel, stride, expansion, channels, repeats, padding of the first block
     stages = (
         (3, 1, 1, 16, 1, None),

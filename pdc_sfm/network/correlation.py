@@ -103,6 +103,23 @@ def band_mask(radius: int, values: Tensor) -> Tensor:
     return full[0]
 
 
+def expected_position(correlation: Tensor, height: int, width: int, temperature: Tensor, reach: int = 2) -> Tensor:
+    """Mean position (x, y) under the softmax of a global correlation: (B, h*w, H, W) -> (B, 2, H, W).
+
+    Only positions within `reach` of the best one take part: a softmax over all of them would be drawn to the middle.
+    """
+    ys = (
+        torch.arange(height, device=correlation.device, dtype=correlation.dtype)
+        .repeat_interleave(width)
+        .view(1, -1, 1, 1)
+    )
+    xs = torch.arange(width, device=correlation.device, dtype=correlation.dtype).repeat(height).view(1, -1, 1, 1)
+    best = correlation.argmax(1, keepdim=True)
+    far = torch.maximum((ys - best // width).abs(), (xs - best % width).abs()) > reach
+    weights = torch.softmax((correlation * temperature).masked_fill(far, -torch.inf), 1)
+    return torch.cat([(weights * x).sum(1, keepdim=True) for x in (xs, ys)], 1)
+
+
 def expected_displacement(correlation: Tensor, radius: int, temperature: Tensor) -> Tensor:
     """Mean displacement (x, y) under the softmax of a local correlation: (B, (2r+1)^2, H, W) -> (B, 2, H, W)."""
     steps = torch.arange(-radius, radius + 1, device=correlation.device, dtype=correlation.dtype)

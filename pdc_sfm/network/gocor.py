@@ -81,9 +81,7 @@ class LocalGOCor(nn.Module):
         tiles = Tiles.of(reference, self.radius)
         filters = tiles.cut(initial)
         chunk = filters.shape[0] if torch.is_grad_enabled() else CHUNK
-        pieces = [
-            self._optimise(w, n, channels) for w, n in zip(filters.split(chunk), tiles.neighbours.split(chunk))
-        ]
+        pieces = [self._optimise(w, n, channels) for w, n in zip(filters.split(chunk), tiles.neighbours.split(chunk))]
         return tiles.join(torch.cat(pieces))
 
     def _optimise(self, w: Tensor, neighbours: Tensor, channels: int) -> Tensor:

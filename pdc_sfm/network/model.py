@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from pdc_sfm.network.backbone import build_backbone
 from pdc_sfm.network.code import LOW_SIZE, ImageCode, LevelOutput
-from pdc_sfm.network.correlation import Tiles, expected_displacement, global_correlation
+from pdc_sfm.network.correlation import Tiles, expected_displacement, expected_position, global_correlation
 from pdc_sfm.network.decoder import Refinement, ResidualDecoder
 from pdc_sfm.network.gocor import GlobalGOCor, LocalGOCor
 from pdc_sfm.network.mixture import Constraint
@@ -107,12 +107,9 @@ class PDCNet(nn.Module):
         correlation = self.global_gocor(ref, qry) if self.settings.correlation == "gocor" else plain
         zeros = ref.new_zeros(ref.shape[0], 2, GRID, GRID)
         feature, position = level.decoder(torch.cat((F.leaky_relu(correlation, 0.1), zeros), 1))
-        if self.settings.soft_argmax:
-            weights = torch.softmax(plain * level.temperature.exp(), 1)
-            ends = torch.linspace(-1, 1, GRID, device=ref.device, dtype=ref.dtype)
-            y, x = torch.meshgrid(ends, ends, indexing="ij")
-            position = position + torch.einsum("bkhw,ck->bchw", weights, torch.stack((x.flatten(), y.flatten())))
         cells = (position + 1) * ((GRID - 1) / 2) - pixel_grid(GRID, GRID, like=position)
+        if self.settings.soft_argmax:  # the decoder then corrects the correlation's own answer, zero being the middle
+            cells = cells - (GRID - 1) / 2 + expected_position(plain, GRID, GRID, level.temperature.exp())
         flow = cells * (LOW_SIZE / GRID)
         slices = _unit(F.relu(plain)) if level.slices is not None else None
         log_var, logits = level.mixture(slices, feature, None)
@@ -135,13 +132,7 @@ class PDCNet(nn.Module):
         """Levels 3 to 0: each position against a window around where the flow so far points."""
         level, stride = self.levels[str(number)], self.strides[number]
         warped = warp(query.features[number], up.flow / stride)
-        tiles = Tiles.of(warped, self.settings.radius)
-        plain = tiles.windows(tiles.products(reference.features[number]))
-        correlation = plain
-        if self.settings.correlation == "gocor":
-            correlation = tiles.windows(tiles.products(reference.filters[number]))
-        plain = F.leaky_relu(plain, 0.1)
-        correlation = F.leaky_relu(correlation, 0.1) if self.settings.correlation == "gocor" else plain
+        plain, correlation = self._correlate(warped, reference, number)
         inputs = [correlation, up.flow, up.feature, up.mixture]
         feature, residual = level.decoder(torch.cat([x for x in inputs if x is not None], 1))
         if self.settings.soft_argmax:
@@ -154,6 +145,13 @@ class PDCNet(nn.Module):
         previous = up.flow if up.mixture is None else torch.cat((up.mixture, up.flow), 1)
         log_var, logits = level.mixture(plain, predictor_feature, previous)
         return LevelOutput(number, flow, log_var, logits, *sizes), feature
+
+    def _correlate(self, warped: Tensor, reference: ImageCode, number: int) -> tuple[Tensor, Tensor]:
+        """Local correlation of the warped query with the reference's features, and with its filters where it has them."""
+        tiles = Tiles.of(warped, self.settings.radius)
+        maps = [reference.features[number]] + ([reference.filters[number]] if reference.filters else [])
+        found = [F.leaky_relu(tiles.windows(tiles.products(x)), 0.1) for x in maps]
+        return found[0], found[-1]
 
 
 class Upsampled:
@@ -183,7 +181,7 @@ class Level(nn.Module):
             Refinement(s.decoder_channels[-1] + 2, s.refinement_channels, s.refinement_dilations) if refined else None
         )
         if s.soft_argmax:
-            self.temperature = nn.Parameter(torch.tensor(3.0))  # logarithm
+            self.temperature = nn.Parameter(torch.tensor(3.4))  # logarithm
         self.slices = self.predictor = None
         self.uses_feature = s.uncertainty in ("both", "common")
         if s.uncertainty == "none":
@@ -224,11 +222,11 @@ def _detached(output: LevelOutput) -> LevelOutput:
     return LevelOutput(output.level, *pieces, output.reference_size, output.query_size)
 
 
-def upsample_estimate(output: LevelOutput, size: tuple[int, int], query_size: tuple[int, int] | None = None) -> LevelOutput:
+def upsample_estimate(
+    output: LevelOutput, size: tuple[int, int], query_size: tuple[int, int] | None = None
+) -> LevelOutput:
     """The finest level at another resolution of the reference (and of the query): flow rescaled, mixture as it is."""
     query_size = query_size or size
     flow = rescale_flow(resize(output.flow, size), (output.reference_size, size), (output.query_size, query_size))
     log_var, logits = (None if x is None else resize(x, size) for x in (output.log_var, output.logits))
     return LevelOutput(output.level, flow, log_var, logits, size, query_size)
-
-

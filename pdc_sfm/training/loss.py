@@ -99,6 +99,8 @@ def _dense_terms(level: LevelOutput, batch: Batch, settings: LossSettings) -> di
     if settings.reduction == "mean":
         scale = 1.0 / (flow.shape[-2] * flow.shape[-1])
     terms = _pixel_terms(flow, log_var, logits, target, valid, settings)
+    if "robust" in terms:  # what cannot be seen in the query cannot be matched, only guessed
+        terms["robust"] = (terms["robust"][0], valid & ~hidden)
     if logits is not None:
         terms["outlier"] = (-F.log_softmax(logits, 1)[:, -1], hidden)
     else:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.files import atomic_path
-from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet
+from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet, for_inference
 from pdc_sfm.settings import from_dict, to_dict
 from pdc_sfm.weights.names import is_authors, our_name
 from pdc_sfm.weights.torch_files import read_torch_file
@@ -108,7 +108,7 @@ def load_network(path: Path | str | None = None, device: str | torch.device = "c
     checkpoint = read_checkpoint(built_in_path() if path is None or str(path) == BUILT_IN else path)
     network = PDCNet(checkpoint.settings)
     fill(network, checkpoint)
-    return network.eval().to(device)
+    return for_inference(network).to(device)
 
 
 def fill(network: PDCNet, checkpoint: Checkpoint) -> None:
@@ -134,13 +134,13 @@ def built_in_path() -> Path:
     """The model that ships with the package."""
     path = Path(str(resources.files("pdc_sfm.weights") / f"{BUILT_IN}.safetensors"))
     if not path.is_file():
-        raise CheckpointError(f"the built-in model {path} is missing: install the package again, or pass a weights file")
+        raise CheckpointError(
+            f"the built-in model {path} is missing: install the package again, or pass a weights file"
+        )
     return path
 
 
-def save_network(
-    path: Path | str, network: PDCNet, half: bool = False, extra: Mapping[str, str] | None = None
-) -> None:
+def save_network(path: Path | str, network: PDCNet, half: bool = False, extra: Mapping[str, str] | None = None) -> None:
     """Write safetensors with the architecture in the metadata, at once or not at all."""
     save_tensors(path, network.state_dict(), network.settings, half, extra)
 
@@ -173,7 +173,7 @@ def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(f"{path} is not a readable safetensors file ({error}): it may be truncated") from None
 

@@ -1,0 +1,202 @@
+"""How fast the network runs, against what the machine can do and against the published scheme. All in one run.
+
+  python benchmarks/network.py [--size 480x640] [--repeats 5] [--network pdcnet_plus|pdcnet|compact]
+
+Weights are random: they do not change the time. Other load on the machine distorts even ratios; the spread tells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from plain_scheme import PlainPDCNet
+from torch.utils.flop_counter import FlopCounterMode
+
+from pdc_sfm.network import COMPACT, PDCNET, PDCNET_PLUS, PDCNet, for_inference
+from pdc_sfm.network.correlation import global_correlation
+from pdc_sfm.network.decoder import Refinement, ResidualDecoder
+from pdc_sfm.network.uncertainty import Predictor, SliceMLP, SliceModule
+from pdc_sfm.network.warp import warp
+
+NETWORKS = {"pdcnet_plus": PDCNET_PLUS, "pdcnet": PDCNET, "compact": COMPACT}
+
+
+@dataclass
+class Part:
+    name: str
+    gflop: float
+    seconds: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def timed(function, repeats: int) -> list[float]:
+    """Seconds of each of several calls, after one that is not counted."""
+    function()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def gemm_rate(repeats: int, side: int = 2048) -> tuple[float, float]:
+    """GFLOP/s of a large matrix product: median and best."""
+    a, b = torch.randn(side, side), torch.randn(side, side)
+    seconds = timed(lambda: a @ b, repeats)
+    return 2 * side**3 / statistics.median(seconds) / 1e9, 2 * side**3 / min(seconds) / 1e9
+
+
+def gflop(function) -> float:
+    """Multiplications and additions of the convolutions and products in a call."""
+    with FlopCounterMode(display=False) as counter:
+        function()
+    return counter.get_total_flops() / 1e9
+
+
+def window_gflop(feature: torch.Tensor, count: int = 1) -> float:
+    """Work of local correlations of a feature map: 81 products of C channels a pixel."""
+    return count * 2 * 81 * feature.numel() / 1e9
+
+
+def parts_of(
+    network: PDCNet, plain: PDCNet | None, images: torch.Tensor, repeats: int
+) -> tuple[list[Part], list[Part]]:
+    """The parts of encoding and of decoding, each timed alone on the inputs it gets in a pair."""
+    size = tuple(images.shape[-2:])
+    encode, decode = [], []
+    for name, backbone, target, strides in (
+        ("backbone, full resolution", network.backbone_high, size, network.settings.strides),
+        ("backbone, 256x256", network.backbone_low or network.backbone_high, (256, 256), (16, 8)),
+    ):
+        x = network._resized(images, target)
+        call = lambda backbone=backbone, x=x, strides=strides: backbone(x, strides)  # noqa: E731
+        encode.append(Part(name, gflop(call), timed(call, repeats)))
+    code = network.encode(images)
+    local = {n: f for n, f in code.features.items() if n != 4}
+    if code.filters:
+        count = 3 * network.settings.local_iterations
+        call = lambda: [network.local_gocor(f) for f in local.values()]  # noqa: E731
+        encode.append(Part("filters", sum(window_gflop(f, count) for f in local.values()), timed(call, repeats)))
+    f4 = code.features[4]
+    call = lambda: (global_correlation(f4, f4), network.global_gocor(f4, f4) if code.filters else None)  # noqa: E731
+    decode.append(Part("global correlation", gflop(call), timed(call, repeats)))
+    flows = {n: torch.rand(1, 2, *f.shape[-2:]) * 4 for n, f in local.items()}
+    call = lambda: [network._correlate(warp(f, flows[n]), code, n) for n, f in local.items()]  # noqa: E731
+    kinds = 2 if code.filters else 1
+    decode.append(
+        Part("warp and local correlation", sum(window_gflop(f, kinds) for f in local.values()), timed(call, repeats))
+    )
+    for name, classes in (
+        ("decoders", (ResidualDecoder, Refinement)),
+        ("uncertainty", (SliceModule, SliceMLP, Predictor)),
+    ):
+        decode.append(_modules(name, network, plain, code, classes, repeats))
+    return encode, decode
+
+
+def _modules(name, network, plain, code, classes, repeats) -> Part:
+    """All modules of some classes, on the inputs they get in a pair. Work is counted on the plain network."""
+    calls, hooks = [], []
+    for module in network.levels.modules():
+        if isinstance(module, classes):
+            hooks.append(module.register_forward_hook(lambda m, args, _: calls.append((m, args[0].clone()))))
+    network.decode(code, code)
+    for hook in hooks:
+        hook.remove()
+    work = 0.0
+    names = {module: path for path, module in network.named_modules()}
+    for module, x in calls:
+        counted = module if plain is None else plain.get_submodule(names[module])
+        work += gflop(lambda counted=counted, x=x: counted(x.clone()))
+    return Part(name, work, timed(lambda: [m(x.clone()) for m, x in calls], repeats))
+
+
+def table(title: str, parts: list[Part], whole: Part, rate: float) -> None:
+    print(f"\n{title:<30}{'GFLOP':>8}{'s':>9}{'spread':>16}{'GFLOP/s':>9}{'of GEMM':>9}")
+    for part in (*parts, whole):
+        speed = part.gflop / part.median
+        spread = f"{min(part.seconds):.3f}-{max(part.seconds):.3f}"
+        print(f"{part.name:<30}{part.gflop:8.1f}{part.median:9.3f}{spread:>16}{speed:9.0f}{speed / rate:9.0%}")
+
+
+def peak_memory(name: str, height: int, width: int) -> float:
+    """GB a process takes to encode two images of a size and decode both directions, all included."""
+    command = [sys.executable, __file__, "--memory", "--network", name, "--size", f"{height}x{width}"]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def pair(network: PDCNet, images: torch.Tensor) -> None:
+    a, b = network.encode(images), network.encode(images)
+    network.decode(a, b), network.decode(b, a)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="480x640", help="HEIGHTxWIDTH")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--network", choices=NETWORKS, default="pdcnet_plus")
+    parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    height, width = map(int, args.size.split("x"))
+    torch.manual_seed(0)
+    torch.set_grad_enabled(False)
+    original = PDCNet(NETWORKS[args.network]).eval()
+    images = torch.rand(1, 3, height, width)
+    if args.memory:
+        pair(for_inference(original), images)
+        # VmHWM, because ru_maxrss of a child begins with what its parent held
+        print(int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024 / 1e9)
+        return
+
+    plain = PlainPDCNet.of(original) if args.network != "compact" else None
+    network = for_inference(original)
+    rate, best = gemm_rate(args.repeats)
+    print(
+        f"{args.network}, {height}x{width}, {torch.get_num_threads()} threads; GEMM {rate:.0f} GFLOP/s (best {best:.0f})"
+    )
+    encode, decode = parts_of(network, plain, images, args.repeats)
+    code = network.encode(images)
+    whole_encode = Part(
+        "encode, an image", sum(p.gflop for p in encode), timed(lambda: network.encode(images), args.repeats)
+    )
+    whole_decode = Part(
+        "decode, a direction", sum(p.gflop for p in decode), timed(lambda: network.decode(code, code), args.repeats)
+    )
+    rate = statistics.median([rate, gemm_rate(args.repeats)[0]])
+    table("encode", encode, whole_encode, rate)
+    table("decode", decode, whole_decode, rate)
+
+    isolated = timed(lambda: pair(network, images), args.repeats)
+    cached = timed(lambda: (network.decode(code, code), network.decode(code, code)), args.repeats)
+    print(f"\n{'a pair, both directions':<44}{'s':>8}{'spread':>16}{'ratio':>8}")
+    rows = [("encoding both images once", isolated), ("codes already there", cached)]
+    if plain is not None:
+
+        def published():
+            for _ in range(2):
+                plain.decode(plain.encode(images), plain.encode_without_filters(images))
+
+        rows.insert(0, ("published scheme, written plainly", timed(published, max(1, args.repeats // 2))))
+    slowest = statistics.median(rows[0][1])
+    for name, seconds in rows:
+        spread = f"{min(seconds):.2f}-{max(seconds):.2f}"
+        print(f"{name:<44}{statistics.median(seconds):8.2f}{spread:>16}{slowest / statistics.median(seconds):8.1f}")
+    print(f"\nan ImageCode of this size: {code.nbytes / 1e6:.0f} MB")
+    for h, w in ((600, 800), (1200, 1600)):
+        print(f"peak memory of a process, a pair at {w}x{h}, both directions: {peak_memory(args.network, h, w):.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

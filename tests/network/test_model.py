@@ -1,0 +1,185 @@
+"""The two halves of the network: batches, sizes, variants, gradients, inference transforms."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from pdc_sfm.errors import SettingsError
+from pdc_sfm.network import COMPACT, ImageCode, MixtureSettings, NetworkSettings, PDCNet, for_inference
+
+SMALL = replace(
+    COMPACT,
+    pyramid_channels=(16, 16, 16),
+    decoder_channels=(8, 8, 8, 8, 8),
+    refinement_channels=(8, 8),
+    refinement_dilations=(1, 2),
+    slice_channels=(8, 8, 8, 4),
+    predictor_channels=(8, 8),
+)
+
+
+def network(settings=SMALL, seed=0):
+    """Random weights with batch-norm statistics that are not the identity, and residuals that are not zero."""
+    torch.manual_seed(seed)
+    net = PDCNet(settings)
+    for module in net.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            torch.nn.init.uniform_(module.running_mean, -0.2, 0.2)
+            torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
+            torch.nn.init.uniform_(module.weight, 0.5, 1.5)
+    for level in net.levels.values():
+        torch.nn.init.normal_(level.decoder.output.weight, std=0.05)
+    return net.eval()
+
+
+def images(n, height, width, seed=0):
+    torch.manual_seed(seed)
+    coarse = torch.rand(n, 3, height // 8, width // 8)
+    return torch.nn.functional.interpolate(coarse, (height, width), mode="bicubic").clamp(0, 1)
+
+
+def assert_same(a, b, tolerance=1e-4):
+    for x, y in zip(a, b):
+        for name in ("flow", "log_var", "logits"):
+            p, q = getattr(x, name), getattr(y, name)
+            assert (p - q).abs().max() <= tolerance * q.abs().max().clamp(min=1)
+
+
+@torch.no_grad()
+def test_a_batch_gives_what_its_images_give_alone():
+    net, x, y = network(), images(2, 256, 264), images(2, 256, 264, seed=1)
+    together = net.decode(net.encode(x), net.encode(y))
+    for i in range(2):
+        alone = net.decode(net.encode(x[i : i + 1]), net.encode(y[i : i + 1]))
+        part = [
+            replace(o, flow=o.flow[i : i + 1], log_var=o.log_var[i : i + 1], logits=o.logits[i : i + 1])
+            for o in together
+        ]
+        assert_same(alone, part)
+
+
+@torch.no_grad()
+def test_codes_can_be_taken_from_a_batch_and_put_together_again():
+    net, x = network(), images(2, 256, 256)
+    code = net.encode(x)
+    again = ImageCode.cat([code[1], code[0]])
+    assert len(again) == 2
+    assert torch.equal(again.features[1][0], code.features[1][1])
+    assert code[0].nbytes * 2 == code.nbytes
+    assert code[-1].features[4].equal(code[1].features[4])
+
+
+@torch.no_grad()
+def test_reference_and_query_may_differ_in_size():
+    net = network()
+    reference, query = net.encode(images(1, 256, 320)), net.encode(images(1, 400, 264, seed=1))
+    outputs = net.decode(reference, query)
+    assert [tuple(o.flow.shape[-2:]) for o in outputs] == [(16, 16), (32, 32), (32, 40), (64, 80)]
+    assert outputs[-1].reference_size == (256, 320)
+    assert outputs[-1].query_size == (400, 264)
+    assert all(torch.isfinite(o.flow).all() for o in outputs)
+
+
+@torch.no_grad()
+def test_the_same_picture_at_another_size_matches_point_by_point():
+    """An untrained network with its residuals at zero follows the correlation: of a picture and its half-size copy, the
+    middle of the one is the middle of the other."""
+    torch.manual_seed(0)
+    net = PDCNet(SMALL).eval()
+    large = images(1, 512, 640)
+    small = torch.nn.functional.interpolate(large, (256, 320), mode="area")
+    flow = net.decode(net.encode(large), net.encode(small))[2].flow  # stride 8 of the large picture
+    centre = flow[0, :, 32, 40]  # its pixel is (32.5 * 8 - .5, 40.5 * 8 - .5); its match lies at half of that
+    expected = torch.tensor([-(40.5 * 8) / 2, -(32.5 * 8) / 2])
+    assert (centre - expected).abs().max() < 30  # within the coarse cells an untrained network resolves
+
+
+@pytest.mark.parametrize("size", [(16, 16), (40, 300), (257, 255)])
+@torch.no_grad()
+def test_images_of_any_size_are_taken(size):
+    net = network()
+    code = net.encode(torch.rand(1, 3, *size))
+    assert code.size == size
+    assert code.high_size == tuple(max(256, side // 8 * 8) for side in size)
+    assert torch.isfinite(net.decode(code, code)[-1].flow).all()
+
+
+GOCOR = replace(SMALL, correlation="gocor", global_iterations=1, local_iterations=2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SMALL,
+        GOCOR,
+        replace(SMALL, detach_levels=False, soft_argmax=False, normalise_local=False),
+        replace(SMALL, uncertainty="none"),
+        replace(SMALL, uncertainty="common"),
+        replace(SMALL, uncertainty="correlation"),
+        replace(SMALL, propagate=False),
+        replace(SMALL, slice_layers="convolution"),
+        replace(SMALL, mixture=MixtureSettings(components=1)),
+        replace(SMALL, mixture=MixtureSettings(components=3, learned_bounds=True)),
+        replace(SMALL, strides=(8, 4, 2), pyramid_channels=(16, 16, 16, 8), refined_levels=(3, 0)),
+    ],
+    ids=lambda s: "",
+)
+def test_gradients_reach_every_parameter_of_every_variant(settings):
+    net = network(settings).train()
+    outputs = net(images(2, 64, 64), images(2, 64, 64, seed=1))
+    loss = sum(o.flow.square().mean() for o in outputs)
+    if settings.uncertainty != "none":
+        loss = loss + sum(o.log_var.sin().mean() + o.logits.sin().mean() for o in outputs)
+    else:
+        assert all(o.log_var is None for o in outputs)
+    loss.backward()
+    without = [name for name, p in net.named_parameters() if p.grad is None]
+    assert not without
+    assert len(outputs) == len(settings.levels)
+
+
+@torch.no_grad()
+def test_inference_transforms_change_no_number():
+    for settings in (SMALL, replace(GOCOR, slice_layers="convolution")):
+        net, x, y = network(settings), images(1, 256, 256), images(1, 256, 256, seed=1)
+        before = net.decode(net.encode(x), net.encode(y))
+        fast = for_inference(net)
+        assert not any(isinstance(m, torch.nn.BatchNorm2d) for m in fast.modules())
+        assert_same(fast.decode(fast.encode(x), fast.encode(y)), before)
+
+
+def test_slices_give_the_same_in_training_form_and_in_inference_form():
+    """The first convolution as a matrix product equals the convolution, gradients included."""
+    from pdc_sfm.network.uncertainty import SliceModule
+
+    torch.manual_seed(0)
+    module = SliceModule((4, 4, 4, 3)).double().eval()
+    x = torch.randn(1, 81, 4, 5, dtype=torch.float64, requires_grad=True)
+    as_matrix = module(x)
+    slices = x.permute(0, 2, 3, 1).reshape(-1, 1, 9, 9)
+    as_convolution = module._rest(module.conv_0(slices)).view(1, 4, 5, 3).permute(0, 3, 1, 2)
+    assert torch.allclose(as_matrix, as_convolution)
+    gradients = [torch.autograd.grad(y.sin().sum(), x)[0] for y in (as_matrix, as_convolution)]
+    assert torch.allclose(*gradients)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"radius": 9}, "radius"),
+        ({"strides": (16, 8)}, "strides"),
+        ({"pyramid_channels": ()}, "pyramid_channels"),
+        ({"local_iterations": -1}, "local_iterations"),
+        ({"refinement_channels": (8, 4)}, "refinement_channels"),
+    ],
+)
+def test_impossible_settings_are_refused(change, message):
+    with pytest.raises(SettingsError, match=message):
+        replace(SMALL, **change)
+
+
+def test_the_default_settings_are_the_published_network():
+    assert NetworkSettings().levels == (4, 3, 2, 1)
+    with torch.device("meta"):
+        assert sum(p.numel() for p in PDCNet().parameters()) == pytest.approx(18.4e6, rel=0.01)
