@@ -22,6 +22,7 @@ VERBS = {
     "reconstruct": "cameras and points from images and their matches",
     "triangulate": "points from matches of images whose cameras are known",
     "localize": "poses of queries in a model",
+    "view": "look at a model, in a window or as a picture",
     "aachen": "Aachen Day-Night: full localisation, or the local-feature challenge",
     "scene": "render the built-in town square, with true cameras and depth",
     "demo": "run the built-in example from start to end",
