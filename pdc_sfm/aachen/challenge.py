@@ -6,7 +6,6 @@ The steps are those of the benchmark's own script (README of CHALLENGE_SITE), on
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,17 @@ import pycolmap
 from pdc_sfm.aachen.challenge_database import fill_database, verify_database
 from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images
 from pdc_sfm.aachen.matching import Matcher
-from pdc_sfm.aachen.reference import build_reference, read_database_images, read_intrinsics, read_reference
-from pdc_sfm.aachen.registration import register_images
+from pdc_sfm.aachen.reference import read_database_images, write_reference
+from pdc_sfm.aachen.registration import register_images, triangulate_database
 from pdc_sfm.aachen.steps import Steps
 from pdc_sfm.colmap.cameras import read_camera_list
 from pdc_sfm.colmap.inputs import open_inputs
-from pdc_sfm.colmap.models import SUMMARY, ReconstructionError, load_model, save_model, summarize
-from pdc_sfm.colmap.options import pipeline_options
+from pdc_sfm.colmap.models import SUMMARY, load_model
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.results import write_poses
 from pdc_sfm.errors import FormatError
-from pdc_sfm.files import atomic_folder, exclusive
-from pdc_sfm.settings import require, to_dict
+from pdc_sfm.files import exclusive
+from pdc_sfm.settings import require
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
 
 
@@ -100,12 +98,8 @@ class _Run:
         """The official list without its reversed repetitions."""
         write_pairs(self.file("pairs.txt"), unique_pairs(read_pairs(self.dataset.challenge_pairs)))
 
-    def write_empty(self) -> None:
-        """Poses and intrinsics of the database images, with the ids of the official database."""
-        ids = read_database_images(self.dataset.challenge_database)
-        nvm = read_reference(self.dataset, points=False)
-        model = build_reference(nvm, read_intrinsics(self.dataset), ids, str(self.dataset.nvm))
-        self._save(model, "sfm_empty")
+    def write_reference(self) -> None:
+        write_reference(self.dataset, self.file("sfm_empty"), self.dataset.challenge_database)
 
     def match_all(self) -> None:
         self.match(self.dataset.images, *map(self.file, ("pairs.txt", "features.h5", "matches.h5")))
@@ -118,30 +112,12 @@ class _Run:
         verify_database(self.file("database.db"), self.file("pairs.txt"), self.settings.seed)
 
     def triangulate(self) -> None:
-        """The points of the database images, with poses and intrinsics as they are."""
-        empty = load_model(self.file("sfm_empty"))
-        scratch = self.file(".triangulation")
-        scratch.mkdir(exist_ok=True)
-        model = pycolmap.triangulate_points(
-            empty, self.file("database.db"), self.dataset.images, scratch, options=self._options()
-        )
-        shutil.rmtree(scratch)
-        if model.num_points3D() == 0:
-            raise ReconstructionError("COLMAP triangulated no point: are these matches of this dataset's images?")
-        self._save(model, "sfm_database")
+        empty, database, output = map(self.file, ("sfm_empty", "database.db", "sfm_database"))
+        triangulate_database(empty, database, self.dataset.images, output, self.settings.seed, self.settings.threads)
 
     def register(self) -> None:
-        """Poses of the queries, with intrinsics as they are."""
-        model = load_model(self.file("sfm_database"))
-        register_images(model, self.file("database.db"), self._options())
-        self._save(model, "sfm_registered")
-
-    def _options(self) -> pycolmap.IncrementalPipelineOptions:
-        return pipeline_options(self.settings.seed, self.settings.threads, False, False, None)
-
-    def _save(self, model: pycolmap.Reconstruction, name: str) -> None:
-        with atomic_folder(self.file(name), SUMMARY) as folder:
-            save_model(folder, model, summarize(model), {"settings": to_dict(self.settings)}, keep_outliers=False)
+        files = map(self.file, ("sfm_database", "database.db", "sfm_registered"))
+        register_images(*files, self.settings.seed, self.settings.threads)
 
 
 def run_challenge(
@@ -166,24 +142,23 @@ def run_challenge(
     with exclusive(run.file("steps.json")), colmap_log(verbose):
         steps = Steps(output, say)
         steps.run("pairs", version, [run.file("pairs.txt")], run.write_pairs)
-        steps.run("reference poses", None, [run.file("sfm_empty") / SUMMARY], run.write_empty)
+        steps.run("reference poses", None, [run.file("sfm_empty") / SUMMARY], run.write_reference)
         steps.run("matching", matching, [features, matches], run.match_all)
         steps.run("database", None, [database], run.fill_database)
         steps.run("verification", settings.seed, [database], run.verify)
         steps.run("triangulation", None, [run.file("sfm_database") / SUMMARY], run.triangulate)
         steps.run("registration", None, [run.file("sfm_registered") / SUMMARY], run.register)
-        poses, unregistered = night_poses(load_model(run.file("sfm_registered")), dataset)
+        poses, unregistered = night_poses(run.file("sfm_registered"), dataset)
         result = run.file(dataset.result_name(settings.method, challenge=True))
         write_poses(result, poses)
         with open_inputs(run.file("pairs.txt"), features, matches) as inputs:
             return ChallengeResult(result, poses, unregistered, inputs.left_out)
 
 
-def night_poses(
-    model: pycolmap.Reconstruction, dataset: AachenDataset
-) -> tuple[dict[str, pycolmap.Rigid3d], tuple[str, ...]]:
+def night_poses(model: Path, dataset: AachenDataset) -> tuple[dict[str, pycolmap.Rigid3d], tuple[str, ...]]:
     """Poses of the night queries in a model, and those that are not in it."""
-    found = {image.name: image for image in (model.image(i) for i in model.reg_image_ids())}
+    loaded = load_model(model)
+    found = {image.name: image for image in (loaded.image(i) for i in loaded.reg_image_ids())}
     queries = list(read_camera_list(dataset.night_queries))
     poses = {name: found[name].cam_from_world() for name in queries if name in found}
     return poses, tuple(name for name in queries if name not in found)

@@ -9,9 +9,8 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.aachen.dataset import AachenDataset
-from pdc_sfm.aachen.reference import read_intrinsics, read_reference
+from pdc_sfm.aachen.reference import covisible_pairs, read_reference
 from pdc_sfm.colmap.cameras import read_camera_list
-from pdc_sfm.colmap.covisibility import most_covisible
 from pdc_sfm.files import atomic_path
 from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
 
@@ -20,13 +19,11 @@ def write_challenge_files(
     dataset: AachenDataset, query_pairs: Iterable[tuple[str, str]] | None = None, covisible: int = 20
 ) -> None:
     """Write database and pair list: covisible database images, and `query_pairs` (else each night query with all)."""
-    nvm = read_reference(dataset, points=True)
-    night = list(read_camera_list(dataset.night_queries))
     if query_pairs is None:
-        query_pairs = [(query, name) for query in night for name in nvm.names]
-    pairs = most_covisible(nvm.names, nvm.observed_image, nvm.observed_point, covisible)
-    write_pairs(dataset.challenge_pairs, unique_pairs([*pairs, *query_pairs]))
-    cameras = read_intrinsics(dataset)
+        database = read_reference(dataset, points=False).names
+        query_pairs = [(query, name) for query in read_camera_list(dataset.night_queries) for name in database]
+    write_pairs(dataset.challenge_pairs, unique_pairs([*covisible_pairs(dataset, covisible), *query_pairs]))
+    cameras = read_camera_list(dataset.intrinsics)
     # Version 1.0's database knows the intrinsics of queries only; the others are COLMAP's guess.
     guessed = {name: _guess(camera) if dataset.version == "1.0" else camera for name, camera in cameras.items()}
     _write_database(dataset.challenge_database, {**guessed, **read_camera_list(dataset.queries)})

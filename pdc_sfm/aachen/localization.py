@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images
 from pdc_sfm.aachen.matching import Matcher
-from pdc_sfm.aachen.reference import build_reference, read_intrinsics, read_reference
+from pdc_sfm.aachen.reference import covisible_pairs, read_reference, write_reference
 from pdc_sfm.aachen.steps import Steps
 from pdc_sfm.colmap.cameras import read_camera_list
-from pdc_sfm.colmap.covisibility import most_covisible
 from pdc_sfm.colmap.localize_sfm import LocalizationResult, LocalizationSettings, localize
-from pdc_sfm.colmap.models import SUMMARY, save_model, summarize
+from pdc_sfm.colmap.models import SUMMARY
 from pdc_sfm.colmap.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.errors import FormatError
-from pdc_sfm.files import atomic_folder, exclusive
+from pdc_sfm.files import exclusive
 from pdc_sfm.settings import require, to_dict
-from pdc_sfm.store.pair_lists import read_retrieval, unique_pairs, write_pairs
+from pdc_sfm.store.pair_lists import read_retrieval, write_pairs
 
 # Finds database images for queries: (images, queries, database, number, pair list to write).
 Retriever = Callable[[Path, list[str], list[str], int, Path], None]
@@ -47,7 +46,7 @@ def check_localization(dataset: AachenDataset, retrieval: Path | None) -> None:
     if problems:
         raise LayoutError(dataset, problems)
     database = list(read_reference(dataset, points=False).names)
-    intrinsics = read_intrinsics(dataset)
+    intrinsics = read_camera_list(dataset.intrinsics)
     unknown = [name for name in database if name not in intrinsics]
     if unknown:
         raise FormatError(
@@ -72,6 +71,12 @@ def _check_retrieval(path: Path, queries: list[str], database: set[str]) -> None
         raise FormatError(f"{path} retrieves no image of this database (first: {min(found, default='none')})")
 
 
+def shorten_retrieval(path: Path, queries: Iterable[str], count: int) -> list[tuple[str, str]]:
+    """The first `count` images of each query in a retrieval list."""
+    listed = read_retrieval(path)
+    return [(name, image) for name in queries for image in listed.get(name, [])[:count]]
+
+
 @dataclasses.dataclass(frozen=True)
 class _Run:
     """The files of a run, and its steps."""
@@ -88,12 +93,8 @@ class _Run:
 
     def write_reference(self) -> None:
         """Known poses without points, and each image with those that share most points with it."""
-        nvm = read_reference(self.dataset, points=True)
-        model = build_reference(nvm, read_intrinsics(self.dataset), source=str(self.dataset.nvm))
-        with atomic_folder(self.file("sfm_reference"), SUMMARY) as folder:
-            save_model(folder, model, summarize(model), {}, keep_outliers=True)
-        pairs = most_covisible(nvm.names, nvm.observed_image, nvm.observed_point, self.settings.covisible)
-        write_pairs(self.file("pairs-db.txt"), unique_pairs(pairs))
+        write_reference(self.dataset, self.file("sfm_reference"))
+        write_pairs(self.file("pairs-db.txt"), covisible_pairs(self.dataset, self.settings.covisible))
 
     def match_database(self) -> None:
         self.match(self.dataset.images, *map(self.file, ("pairs-db.txt", "features.h5", "matches.h5")))
@@ -107,8 +108,7 @@ class _Run:
         target, count = self.file("pairs-query.txt"), self.settings.retrieved
         queries = list(read_camera_list(self.dataset.queries))
         if isinstance(self.retrieve, Path):
-            listed = read_retrieval(self.retrieve)
-            write_pairs(target, [(name, image) for name in queries for image in listed.get(name, [])[:count]])
+            write_pairs(target, shorten_retrieval(self.retrieve, queries, count))
         else:
             database = list(read_reference(self.dataset, points=False).names)
             self.retrieve(self.dataset.images, queries, database, count, target)

@@ -13,7 +13,11 @@ import pycolmap
 from pdc_sfm.aachen.dataset import AachenDataset
 from pdc_sfm.aachen.nvm import NvmModel, read_nvm
 from pdc_sfm.colmap.cameras import read_camera_list
+from pdc_sfm.colmap.covisibility import most_covisible
+from pdc_sfm.colmap.models import SUMMARY, save_model, summarize
 from pdc_sfm.errors import FormatError
+from pdc_sfm.files import atomic_folder
+from pdc_sfm.store.pair_lists import unique_pairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +34,21 @@ def read_reference(dataset: AachenDataset, points: bool) -> NvmModel:
     if not models:
         raise FormatError(f"{dataset.nvm} holds no camera")
     return models[0]
+
+
+def write_reference(dataset: AachenDataset, output: Path, database: Path | None = None) -> None:
+    """Write the posed images as a model; with `database`, those that are in it, under its ids."""
+    ids = None if database is None else read_database_images(database)
+    nvm = read_reference(dataset, points=False)
+    model = build_reference(nvm, read_camera_list(dataset.intrinsics), ids, str(dataset.nvm))
+    with atomic_folder(output, SUMMARY) as folder:
+        save_model(folder, model, summarize(model), {}, keep_outliers=True)
+
+
+def covisible_pairs(dataset: AachenDataset, count: int) -> list[tuple[str, str]]:
+    """Each database image with the `count` images that share most points of the reference with it."""
+    nvm = read_reference(dataset, points=True)
+    return unique_pairs(most_covisible(nvm.names, nvm.observed_image, nvm.observed_point, count))
 
 
 def build_reference(
@@ -64,11 +83,6 @@ def _add_camera(model: pycolmap.Reconstruction, camera: pycolmap.Camera, camera_
     known = model.camera(camera_id)
     if (known.model, known.width, known.height) != (camera.model, camera.width, camera.height):
         raise FormatError(f"{name} shares camera {camera_id} in the database, but has another kind: other version?")
-
-
-def read_intrinsics(dataset: AachenDataset) -> dict[str, pycolmap.Camera]:
-    """Cameras of the database images."""
-    return read_camera_list(dataset.intrinsics)
 
 
 def read_database_images(path: Path) -> dict[str, DatabaseImage]:

@@ -1,4 +1,4 @@
-"""COLMAP's image registrator: poses for the images of a database that a model does not have yet, nothing else moves."""
+"""The challenge's two calls of COLMAP: points with fixed cameras, then poses of the queries with fixed intrinsics."""
 
 from __future__ import annotations
 
@@ -7,11 +7,48 @@ from pathlib import Path
 import pycolmap
 from tqdm import tqdm
 
+from pdc_sfm.colmap.models import (
+    SUMMARY,
+    ModelSummary,
+    ReconstructionError,
+    load_model,
+    save_model,
+    summarize,
+)
+from pdc_sfm.colmap.options import pipeline_options
+from pdc_sfm.files import atomic_folder
 
-def register_images(
+
+def triangulate_database(
+    reference: Path, database: Path, images: Path, output: Path, seed: int = 0, threads: int = 0
+) -> ModelSummary:
+    """Points of the verified matches between the images of `reference`; poses and intrinsics stay as they are."""
+    options = pipeline_options(seed, threads, two_view_tracks=False, refine_cameras=False)
+    with atomic_folder(output, SUMMARY) as folder:
+        model = pycolmap.triangulate_points(load_model(reference), database, images, folder, options=options)
+        if model.num_points3D() == 0:
+            raise ReconstructionError("COLMAP triangulated no point: are these matches of this dataset's images?")
+        summary = summarize(model)
+        save_model(folder, model, summary, {"seed": seed}, keep_outliers=False)
+    return summary
+
+
+def register_images(model: Path, database: Path, output: Path, seed: int = 0, threads: int = 0) -> list[str]:
+    """Poses of the images of a database that a model lacks, as COLMAP's image registrator; nothing else moves.
+
+    Images are tried in the order of their ids. Returns the names of those that were registered.
+    """
+    options = pipeline_options(seed, threads, two_view_tracks=False, refine_cameras=False)
+    loaded = load_model(model)
+    registered = _register(loaded, database, options)
+    with atomic_folder(output, SUMMARY) as folder:
+        save_model(folder, loaded, summarize(loaded), {"seed": seed}, keep_outliers=False)
+    return registered
+
+
+def _register(
     model: pycolmap.Reconstruction, database: Path, options: pycolmap.IncrementalPipelineOptions
 ) -> list[str]:
-    """Register all images that can be, in the order of their ids; returns their names. Intrinsics stay as they are."""
     cache_options = pycolmap.DatabaseCacheOptions(min_num_matches=options.min_num_matches)
     with pycolmap.Database.open(database) as opened:
         cache = pycolmap.DatabaseCache.create(opened, cache_options)

@@ -17,7 +17,7 @@ def thread_count(threads: int) -> int:
 
 
 def pipeline_options(
-    seed: int, threads: int, two_view_tracks: bool, refine_cameras: bool, extra: Mapping[str, Any] | None
+    seed: int, threads: int, two_view_tracks: bool, refine_cameras: bool, extra: Mapping[str, Any] | None = None
 ) -> pycolmap.IncrementalPipelineOptions:
     """Options of incremental mapping and triangulation; `extra` are pycolmap's own names, nested as there."""
     options = pycolmap.IncrementalPipelineOptions()
