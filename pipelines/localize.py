@@ -1,0 +1,41 @@
+"""Localise new photographs in a reconstruction that `pipelines/reconstruct.py` or `triangulate.py` made.
+
+    python pipelines/localize.py --images photos/ --map outputs/photos --queries queries.txt --retrieval pairs-query.txt \\
+        --output outputs/queries
+"""
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from pdc_sfm.colmap.localize_sfm import localize
+from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.settings import load_settings
+
+
+def run(images: Path, mapped: Path, queries: Path, retrieval: Path, output: Path, matching: RunSettings) -> None:
+    # Match the queries with the images found for them. The keypoints of the map stay as they are, so that the matches
+    # lead to its points; the queries' own points are kept exact, since no track needs to share them.
+    features = mapped / f"feats_{matching.output}.h5"
+    exact = dataclasses.replace(matching, tracks=dataclasses.replace(matching.tracks, max_keypoints=None))
+    matched = match_pairs(retrieval, images, output, exact, features_ref=[features], show=True)
+
+    # Matches to points of the map, then a pose that agrees with most of them. Failed queries are named and left out.
+    results = output / "results.txt"
+    result = localize(mapped / "sfm", queries, retrieval, matched.features, matched.matches, results)
+    for name, reason in result.failed.items():
+        print(f"not localised: {name}: {reason}")
+    print(f"{result} -> {results}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=Path, required=True, help="folder of all images, queries too")
+    parser.add_argument("--map", type=Path, required=True, help="output folder of the reconstruction")
+    parser.add_argument("--queries", type=Path, required=True, help="NAME MODEL WIDTH HEIGHT PARAMS... a line")
+    parser.add_argument("--retrieval", type=Path, required=True, help="`query image` a line, best first")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--match", nargs="*", default=[], help="settings of matching, as for the reconstruction")
+    args = parser.parse_args()
+    matching = load_settings(RunSettings, None, args.match)
+    run(args.images, args.map, args.queries, args.retrieval, args.output, matching)
