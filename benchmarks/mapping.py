@@ -1,39 +1,182 @@
-"""Reconstruction and localisation of real scenes: SIFT's row beside ours.
+"""Reconstruction and localisation of real scenes: SIFT's row, ours, and any other method's beside them.
 
 Needs folders `fountain-P11` (with cameras.json), `sacre_coeur` and `sceaux_castle`, each with `images/`:
 
     python benchmarks/mapping.py --scenes ../shared/data/scenes --work outputs/benchmarks/mapping
+
+`--method NAME=FOLDER` adds a method by its hloc files: FOLDER/SCENE/{pairs.txt,features.h5,matches.h5}. What was computed
+in `--work` is not computed again.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pycolmap
 
-from pdc_sfm.colmap.cameras import CameraSettings
+from pdc_sfm.colmap.cameras import CameraSettings, make_camera
 from pdc_sfm.colmap.correspondences import PointLookup
+from pdc_sfm.colmap.localize_sfm import localize
 from pdc_sfm.colmap.models import ReconstructionError, load_model, model_poses, summarize
 from pdc_sfm.colmap.query import PoseSettings, Query, localize_query
 from pdc_sfm.colmap.quiet import colmap_log
-from pdc_sfm.colmap.reconstruction import ReconstructionSettings
+from pdc_sfm.colmap.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.sift import map_sift, reconstruct_sift
+from pdc_sfm.engine.pairing import exhaustive_pairs
+from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.errors import CheckpointError
 from pdc_sfm.evaluation.poses import align, camera_center, reconstruction_errors, rotation_angle
 from pdc_sfm.images import list_images
-
-# A method reconstructs the named images of a folder with given cameras and leaves a model in the output folder.
-Method = Callable[[Path, list[str], Path, ReconstructionSettings], None]
-
-
-def sift(images: Path, names: list[str], output: Path, settings: ReconstructionSettings) -> None:
-    reconstruct_sift(images, output, settings, names)
+from pdc_sfm.settings import load_settings
+from pdc_sfm.store.journal import RawStore
+from pdc_sfm.store.pair_lists import write_pairs
 
 
-METHODS: dict[str, Method] = {"SIFT": sift}
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """Images to reconstruct, with which cameras, and the truth where it is known."""
+
+    title: str
+    source: str  # folder of the scene; several scenes may be parts of one
+    images: Path
+    names: list[str]
+    settings: ReconstructionSettings
+    true: dict[str, np.ndarray] | None = None
+
+
+class Method(Protocol):
+    """A way to get from images to a model, and from one more image to its pose in it."""
+
+    def reconstruct(self, scene: Scene, output: Path) -> None: ...
+
+    def localize(self, scene: Scene, name: str, work: Path) -> tuple[np.ndarray | None, dict[str, np.ndarray], int]:
+        """Pose of one image (None if it fails), poses of the others' model, and the number of inliers."""
+        ...
+
+
+class Sift:
+    """COLMAP's own features, matched exhaustively."""
+
+    def reconstruct(self, scene: Scene, output: Path) -> None:
+        reconstruct_sift(scene.images, output, scene.settings, scene.names)
+
+    def localize(self, scene: Scene, name: str, work: Path) -> tuple[np.ndarray | None, dict[str, np.ndarray], int]:
+        path = work.parent / "database.db"
+        others = [other for other in scene.names if other != name]
+        with colmap_log():
+            model = map_sift(path, scene.images, work / "scratch", scene.settings, others)[0]
+        with pycolmap.Database.open(path) as database:
+            query_id = database.read_image_with_name(name).image_id
+            camera = database.read_camera(database.read_image_with_name(name).camera_id)
+            keypoints = database.read_keypoints(query_id)[:, :2]
+            matches = {i: database.read_matches(query_id, i).astype(np.int64) for i in sorted(model.reg_image_ids())}
+        found = [(image_id, some, np.ones(len(some))) for image_id, some in matches.items()]
+        result = localize_query(Query(name, camera, keypoints, found), PointLookup(model), PoseSettings())
+        if result.attempt is None:
+            return None, model_poses(model), 0
+        return result.attempt.estimate["cam_from_world"].matrix(), model_poses(model), result.attempt.num_inliers
+
+
+class HlocFiles:
+    """Features and matches that another program wrote."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+
+    def _files(self, scene: Scene) -> list[Path]:
+        return [self._folder / scene.source / name for name in ("pairs.txt", "features.h5", "matches.h5")]
+
+    def reconstruct(self, scene: Scene, output: Path) -> None:
+        reconstruct(scene.images, *self._files(scene), output, scene.settings, scene.names)
+
+    def localize(self, scene: Scene, name: str, work: Path) -> tuple[np.ndarray | None, dict[str, np.ndarray], int]:
+        others = [other for other in scene.names if other != name]
+        pairs, features, matches = self._files(scene)
+        model = reconstruct(scene.images, pairs, features, matches, work / "sfm", scene.settings, others).model
+        return _localize_in(model, scene, name, others, features, matches, work)
+
+
+class Ours:
+    """The network's matches. The pairs of a scene are matched once; parts of it use the stored matches."""
+
+    def __init__(self, settings: RunSettings, work: Path):
+        self._settings, self._work = settings, work
+
+    def reconstruct(self, scene: Scene, output: Path) -> None:
+        pairs, features, matches = self._match(
+            scene, exhaustive_pairs(scene.names), output.with_name(output.name + "_files")
+        )
+        reconstruct(scene.images, pairs, features, matches, output, scene.settings)
+
+    def localize(self, scene: Scene, name: str, work: Path) -> tuple[np.ndarray | None, dict[str, np.ndarray], int]:
+        others = [other for other in scene.names if other != name]
+        pairs, features, matches = self._match(scene, exhaustive_pairs(others), work / "map")
+        model = reconstruct(scene.images, pairs, features, matches, work / "sfm", scene.settings).model
+        rows = [(name, other) for other in others]
+        _, features, matches = self._match(scene, rows, work / "query", features)
+        return _localize_in(model, scene, name, others, features, matches, work)
+
+    def _match(
+        self, scene: Scene, pairs: list[tuple[str, str]], output: Path, fixed: Path | None = None
+    ) -> tuple[Path, Path, Path]:
+        whole = self._work / f"{scene.source}_matches"
+        names = list_images(scene.images)
+        matched = match_pairs(exhaustive_pairs(names), scene.images, whole, self._settings, show=True)
+        output.mkdir(parents=True, exist_ok=True)
+        write_pairs(output / "pairs.txt", pairs)
+        settings = self._settings
+        if fixed is not None:
+            settings = dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
+        references = [fixed] if fixed else []
+        stored = _StoredMatches(matched.raw)
+        part = match_pairs(
+            output / "pairs.txt",
+            scene.images,
+            output,
+            settings,
+            features_ref=references,
+            matcher=stored,
+            overwrite="all",
+        )
+        return output / "pairs.txt", part.features, part.matches
+
+
+class _StoredMatches:
+    """Stands for the network: gives the raw matches that it found before."""
+
+    identity = "stored"
+
+    def __init__(self, raw: Path):
+        self._raw = RawStore(raw)
+
+    def encode(self, image: np.ndarray, name: str) -> str:
+        return _Name(name)
+
+    def match(self, code0: str, code1: str):
+        if (code0, code1) in self._raw:
+            return self._raw.read((str(code0), str(code1)))
+        return self._raw.read((str(code1), str(code0))).swapped()
+
+
+class _Name(str):
+    """An image's name in the place of its code."""
+
+    nbytes = 1
+
+
+def _localize_in(model, scene: Scene, name: str, others: list[str], features: Path, matches: Path, work: Path):
+    camera = scene.settings.camera
+    size = next(iter(model.cameras.values()))
+    query = {name: make_camera(camera.model, size.width, size.height, camera.params)}
+    write_pairs(work / "retrieval.txt", [(name, other) for other in others])
+    result = localize(model, query, work / "retrieval.txt", features, matches, work / "results.txt")
+    pose = result.poses[name].matrix() if name in result.poses else None
+    return pose, model_poses(model), result.inliers.get(name, 0)
 
 
 def read_cameras(path: Path) -> tuple[CameraSettings, dict[str, np.ndarray]]:
@@ -46,59 +189,80 @@ def read_cameras(path: Path) -> tuple[CameraSettings, dict[str, np.ndarray]]:
     return camera, poses
 
 
-def mapping_row(method: str, title: str, images: Path, names: list[str], work: Path, settings, true=None) -> str:
+def mapping_row(scene: Scene, label: str, method: Method, work: Path) -> str:
     """Reconstruct (unless it was done before) and measure."""
-    output = work / f"{title.replace(' ', '_')}_{method}"
+    output = work / f"{scene.title.replace(' ', '_')}_{label}"
+    head = f"{scene.title:<22} {label:<16}"
     if not (output / "summary.json").exists():
         try:
-            METHODS[method](images, names, output, settings)
+            method.reconstruct(scene, output)
         except ReconstructionError as error:
-            return f"{title:<24} {method:<8} {error}"
+            return f"{head} {error}"
     model = load_model(output)
-    figures = summarize(model, len(names))
-    row = f"{title:<24} {method:<8} {figures.registered:>4}/{figures.images:<4} {figures.points:>8,} "
+    figures = summarize(model, len(scene.names))
+    row = f"{head} {figures.registered:>4}/{figures.images:<4} {figures.points:>8,} "
     row += f"{figures.mean_track_length:>6.2f} {figures.reprojection_error:>6.2f}"
-    if true is not None:
-        errors = reconstruction_errors(model_poses(model), {name: true[name] for name in names})
+    if scene.true is not None:
+        errors = reconstruction_errors(model_poses(model), {name: scene.true[name] for name in scene.names})
         row += f" {np.median(errors.degrees):>8.3f} {np.median(errors.percents):>8.3f}"
     return row
 
 
-def leave_one_out(images: Path, names: list[str], work: Path, settings: ReconstructionSettings, true) -> None:
-    """Each image localised by SIFT in the model of the others, which is laid over the true cameras."""
-    database_path = work / "fountain_SIFT" / "database.db"
+def leave_one_out(scene: Scene, label: str, method: Method, work: Path) -> None:
+    """Each image localised in the model of the others, which is laid over the true cameras."""
     errors = []
-    for name in names:
-        others = [other for other in names if other != name]
-        with colmap_log():
-            model = map_sift(database_path, images, work / "scratch", settings, others)[0]
-        with pycolmap.Database.open(database_path) as database:
-            ids = {image.name: image.image_id for image in database.read_all_images()}
-            camera = database.read_camera(database.read_image_with_name(name).camera_id)
-            keypoints = database.read_keypoints(ids[name])[:, :2]
-            found = []
-            for image_id in sorted(model.reg_image_ids()):
-                matches = database.read_matches(ids[name], image_id).astype(np.int64)
-                found.append((image_id, matches, np.ones(len(matches))))
-        localized = localize_query(Query(name, camera, keypoints, found), PointLookup(model), PoseSettings())
-        if localized.attempt is None:
-            print(f"leave one out            SIFT     {name} failed: {localized.attempts[0].reason}")
+    for name in scene.names:
+        folder = work / f"{scene.title}_{label}" / f"without_{name}"
+        folder.mkdir(parents=True, exist_ok=True)
+        pose, poses, inliers = method.localize(scene, name, folder)
+        if pose is None:
+            print(f"leave one out          {label:<16} {name} failed")
             continue
-        pose = np.asarray(localized.attempt.estimate["cam_from_world"].matrix())
-        errors.append(_aligned_error(pose, model_poses(model), true, name))
-        print(
-            f"leave one out            SIFT     {name} {localized.attempt.num_inliers:>6} inliers "
-            f"{errors[-1][0]:>8.4f} m {errors[-1][1]:>8.3f} deg"
-        )
+        errors.append(_aligned_error(np.asarray(pose), poses, scene.true, name))
+        meters, degrees = errors[-1]
+        print(f"leave one out          {label:<16} {name} {inliers:>6} inliers {meters:>8.4f} m {degrees:>8.3f} deg")
     meters, degrees = np.median(errors, axis=0)
-    print(f"leave one out            SIFT     median {len(errors)}/{len(names)} {meters:.4f} m {degrees:.3f} deg")
+    print(
+        f"leave one out          {label:<16} median of {len(errors)}/{len(scene.names)} {meters:.4f} m {degrees:.3f} deg"
+    )
 
 
 def _aligned_error(pose: np.ndarray, poses: dict, true: dict, name: str) -> tuple[float, float]:
-    """Metres and degrees of a pose in a model's world, which is laid over the true one by its other cameras."""
+    """Metres and degrees of a pose in a model's world, which is laid over the true one by its cameras."""
     similarity = align(*(camera_center(np.stack([source[n] for n in poses])) for source in (poses, true)))
     distance = np.linalg.norm(similarity.apply(camera_center(pose)) - camera_center(true[name]))
     return float(distance), float(rotation_angle(pose[:, :3] @ similarity.rotation.T, true[name][:, :3]))
+
+
+def read_scenes(folder: Path, threads: int) -> list[Scene]:
+    images = folder / "fountain-P11" / "images"
+    camera, true = read_cameras(images.parent / "cameras.json")
+    known, names = ReconstructionSettings(camera=camera, threads=threads), list_images(images)
+    scenes = [
+        Scene("fountain", "fountain-P11", images, names, known, true),
+        Scene("fountain every fourth", "fountain-P11", images, names[::4], known, true),
+    ]
+    for name in ("sacre_coeur", "sceaux_castle"):
+        images = folder / name / "images"
+        scenes.append(Scene(name, name, images, list_images(images), ReconstructionSettings(threads=threads)))
+    return scenes
+
+
+def read_methods(args: argparse.Namespace) -> dict[str, Method]:
+    methods: dict[str, Method] = {"SIFT": Sift()}
+    for word in args.method:
+        label, _, folder = word.partition("=")
+        methods[label] = HlocFiles(Path(folder))
+    try:
+        from pdc_sfm.weights import built_in_path
+
+        settings = load_settings(RunSettings, args.config, args.settings)
+        if settings.weights is None:
+            built_in_path()
+        methods[args.label] = Ours(settings, args.work)
+    except CheckpointError as error:
+        print(f"no row of ours: {error}")
+    return methods
 
 
 def main() -> None:
@@ -106,24 +270,21 @@ def main() -> None:
     parser.add_argument("--scenes", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/mapping"))
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--method", action="append", default=[], metavar="NAME=FOLDER", help="hloc files of another")
+    parser.add_argument("--config", type=Path, help="settings of our matching")
+    parser.add_argument("--label", default="ours", help="name of our row")
+    parser.add_argument("--skip-leave-one-out", action="store_true")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of our matching")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-
-    fountain = args.scenes / "fountain-P11" / "images"
-    names = list_images(fountain)
-    camera, true = read_cameras(fountain.parent / "cameras.json")
-    known = ReconstructionSettings(camera=camera, threads=args.threads)
-    print(f"{'scene':<24} {'method':<8} {'images':>9} {'points':>8} {'track':>6} {'px':>6} {'deg':>8} {'% extent':>8}")
-    for method in METHODS:
-        print(mapping_row(method, "fountain", fountain, names, args.work, known, true), flush=True)
-    for method in METHODS:
-        print(mapping_row(method, "fountain every fourth", fountain, names[::4], args.work, known, true), flush=True)
-    for scene in ("sacre_coeur", "sceaux_castle"):
-        folder = args.scenes / scene / "images"
-        unknown = ReconstructionSettings(threads=args.threads)
-        for method in METHODS:
-            print(mapping_row(method, scene, folder, list_images(folder), args.work, unknown), flush=True)
-    leave_one_out(fountain, names, args.work, known, true)
+    scenes, methods = read_scenes(args.scenes, args.threads), read_methods(args)
+    print(f"{'scene':<22} {'method':<16} {'images':>9} {'points':>8} {'track':>6} {'px':>6} {'deg':>8} {'% extent':>8}")
+    for scene in scenes:
+        for label, method in methods.items():
+            print(mapping_row(scene, label, method, args.work), flush=True)
+    if not args.skip_leave_one_out:
+        for label, method in methods.items():
+            leave_one_out(scenes[0], label, method, args.work)
 
 
 if __name__ == "__main__":
