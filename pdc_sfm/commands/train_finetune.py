@@ -27,8 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     wait_without_spinning()
+    from pdc_sfm.training.machine import say
     from pdc_sfm.training.run import finetune
 
     result = finetune(args.model, args.images, args.output, args.weights, args.photos, args.config, args.settings)
-    print(result.summary(args.output))
+    say(result.summary(args.output))
     return 128 + result.stopped if result.stopped else 0

@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     wait_without_spinning()
     from pdc_sfm.errors import SettingsError
     from pdc_sfm.settings import load_settings
+    from pdc_sfm.training.machine import say
     from pdc_sfm.training.options import TrainSettings
     from pdc_sfm.training.run import preset_path, train_on_folders
 
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     settings = load_settings(TrainSettings, preset_path(args.config), args.settings)
     models = list(zip(args.model, args.images))
     result = train_on_folders(args.photos, settings, args.output, args.objects, models, args.megadepth)
-    print(result.summary(args.output))
+    say(result.summary(args.output))
     return 128 + result.stopped if result.stopped else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 from dataclasses import dataclass
 
 import torch
@@ -49,6 +50,12 @@ class Group:
         flags = torch.tensor([float(flag)], device=device)
         torch.distributed.all_reduce(flags, op=torch.distributed.ReduceOp.MAX)
         return bool(flags.item() > 0)
+
+
+def say(text: str) -> None:
+    """A line for the user, from one process only."""
+    if os.environ.get("RANK", "0") == "0":
+        print(text, file=sys.stderr, flush=True)
 
 
 def join_group(device: str) -> Group:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pdc_sfm.errors import SettingsError, UserError
 from pdc_sfm.settings import load_settings
+from pdc_sfm.training.machine import say
 from pdc_sfm.training.megadepth import open_megadepth
 from pdc_sfm.training.options import TrainSettings
 from pdc_sfm.training.photographs import open_cutouts, open_photographs
@@ -46,12 +46,12 @@ def train_on_folders(
     About 3 % of the photographs and a tenth of the real pairs are kept for validation.
     """
     training = open_photographs(photos, "training")
-    print(training.summary(), file=sys.stderr)
+    say(training.summary())
     try:
         apart = open_photographs(photos, "validation")
     except UserError:
         apart = training  # the fixed pairs are then other warps of the same photographs
-        print(f"{photos} has too few photographs to keep some for validation", file=sys.stderr)
+        say(f"{photos} has too few photographs to keep some for validation")
     cutouts = open_cutouts(objects) if objects else None
     source = SyntheticSource(training, cutouts, settings.pairs, settings.seed)
     fixed = FixedPairs(apart, cutouts, settings.pairs)
@@ -59,7 +59,7 @@ def train_on_folders(
     scenes += open_megadepth(megadepth, settings.supervision) if megadepth else []
     if not scenes:
         return train(source, fixed, settings, output)
-    print(f"{sum(map(len, scenes))} real pairs in {len(scenes)} scenes", file=sys.stderr)
+    say(f"{sum(map(len, scenes))} real pairs in {len(scenes)} scenes")
     real = RealSource(scenes, settings.supervision, settings.pairs.photometric, settings.seed)
     if sum(map(len, scenes)) > 20:
         fixed = replace(fixed, real_source=replace(real, kept_apart=True))

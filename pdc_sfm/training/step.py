@@ -88,7 +88,7 @@ class Stepper:
         self.scaler = torch.amp.GradScaler("cuda", enabled=device.type == "cuda")
         self.average = Average(network, o.average) if o.average else None
         self.objective: nn.Module = Objective(network, settings)
-        self.learns_backbone: bool | None = None
+        self.mode: tuple[bool, bool] | None = None  # whether the backbone learns, whether descriptors warm up
 
     @property
     def result(self) -> PDCNet:
@@ -103,14 +103,14 @@ class Stepper:
         for group in self.optimiser.param_groups:
             group["lr"] = rate * group["factor"]
         learns = s.optimiser.learns_backbone(iteration)
-        if learns != self.learns_backbone:
-            self.learns_backbone = learns
+        if (learns, warming) != self.mode:
+            self.mode = (learns, warming)
             for name, parameter in self.network.named_parameters():
                 parameter.requires_grad_(learns or name not in self.backbone)
-            self._share()
+            self._share(warming)
         self.network.train()
 
-    def _share(self) -> None:
+    def _share(self, warming: bool) -> None:
         """With several processes: gradients are averaged over them."""
         if self.group.world == 1:
             return
@@ -118,7 +118,7 @@ class Stepper:
 
         inner = self.objective.module if isinstance(self.objective, DistributedDataParallel) else self.objective
         devices = [self.device.index] if self.device.type == "cuda" else None
-        self.objective = DistributedDataParallel(inner, device_ids=devices, find_unused_parameters=True)
+        self.objective = DistributedDataParallel(inner, device_ids=devices, find_unused_parameters=warming)
 
     def step(self, batch: Batch, iteration: int) -> dict[str, float]:
         """One iteration. If loss or gradient are no numbers, the weights stay as they were and NaN is returned."""

@@ -10,7 +10,6 @@ import contextlib
 import json
 import math
 import signal
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +23,7 @@ from pdc_sfm.settings import differences, to_dict
 from pdc_sfm.training import checkpoint
 from pdc_sfm.training.batch import Batch, collate
 from pdc_sfm.training.curve import Table, draw_curve
-from pdc_sfm.training.machine import Group, StopSignal, join_group, prepare_process
+from pdc_sfm.training.machine import Group, StopSignal, join_group, prepare_process, say
 from pdc_sfm.training.options import TrainSettings
 from pdc_sfm.training.pretrained import fill_backbone
 from pdc_sfm.training.sources import FixedPairs, SampleStream, Source
@@ -170,8 +169,8 @@ class Trainer:
         sums.clear()
 
     def _say(self, text: str) -> None:
-        if self.group.leads and not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+        if not self.quiet:
+            say(text)
 
     # --- validation --------------------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def test_finetune_adapts_weights_to_a_model(scene, tmp_path, capsys):
     command += ["--weights", str(scene / "tiny.safetensors"), "--output", str(tmp_path), *QUICK]
     assert main(command) == 0
     printed = capsys.readouterr()
-    assert "trained 2 iterations" in printed.out
+    assert "trained 2 iterations" in printed.err
     assert "real pairs in 1 scenes" in printed.err
     figures = read_table(tmp_path / "validation.csv")
     assert [row["iteration"] for row in figures] == [0, 2]  # before and after
@@ -90,7 +90,7 @@ def test_run_mixes_real_pairs_in(scene, tmp_path, capsys):
     command += ["--model", str(scene / "sfm"), "--images", str(scene / "images"), "real_share=1"]
     command += ["backbone_weights=none", "loss.level_weights=[]", "network.pyramid_channels=8,8,8", "pairs.unrelated=0"]
     assert main([*command, "descriptors.iterations=0"]) == 0
-    assert "trained 2 iterations" in capsys.readouterr().out
+    assert "trained 2 iterations" in capsys.readouterr().err
     rows = read_table(tmp_path / "train.csv")
     assert all(np.isfinite(row["level1_nll"]) for row in rows)
     assert "level1_outlier" not in rows[0]  # of real pairs no pixel is known to be hidden
