@@ -1,0 +1,46 @@
+"""Render the built-in scene, a small town square, with true cameras and depth.
+
+  pdc-sfm scene --output outputs/square
+  pdc-sfm scene --output outputs/aachen --layout aachen night_queries=8 seed=3
+
+Settings: seed, width, height, database, day_queries, night_queries, depth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", type=Path, required=True, help="folder to write")
+    parser.add_argument(
+        "--layout",
+        choices=("plain", "aachen"),
+        default="plain",
+        help="plain: images and cameras.json; aachen: the dataset's files",
+    )
+    parser.add_argument("--version", choices=("1.0", "1.1"), default="1.0", help="of the Aachen layout")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of the scene")
+
+
+def run(args: argparse.Namespace) -> None:
+    from pdc_sfm.scenes import SceneSettings, write_aachen, write_scene
+    from pdc_sfm.settings import load_settings
+
+    settings = load_settings(SceneSettings, None, args.settings)
+    if args.layout == "aachen":
+        write_aachen(args.output, settings, args.version, args.workers, _progress)
+    else:
+        write_scene(args.output, settings, args.workers, _progress)
+    print(
+        f"{settings.database} database, {settings.day_queries} day and {settings.night_queries} night images in {args.output}"
+    )
+
+
+def _progress(done: int, total: int, name: str) -> None:
+    end = "\n" if done == total else "\r"
+    print(f"{done}/{total} {name:<60}", end=end, file=sys.stderr, flush=True)

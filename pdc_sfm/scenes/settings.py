@@ -1,0 +1,40 @@
+"""What the built-in scene is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdc_sfm.settings import require
+
+
+@dataclass(frozen=True)
+class SceneSettings:
+    """Everything else follows from these: the same settings give the same pictures."""
+
+    seed: int = 0  # another seed is another town, walk and weather
+    width: int = 640
+    height: int = 480
+    database: int = 22  # day images with known poses, along a walk around the square
+    day_queries: int = 4  # from other places, on other days
+    night_queries: int = 4
+    depth: bool = True  # write depth maps beside the images
+    sky_directions: int = 34  # from which sky light is gathered; fewer are faster and rougher
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, f"seed={self.seed} is not possible: it takes 0 or more")
+        for name in ("width", "height"):
+            value = getattr(self, name)
+            require(64 <= value <= 4096, f"{name}={value} is not possible: it takes 64 to 4096 pixels")
+        require(2 <= self.database <= 999, f"database={self.database} is not possible: it takes 2 to 999 images")
+        count = self.sky_directions
+        require(1 <= count <= 500, f"sky_directions={count} is not possible: it takes 1 to 500")
+        for name in ("day_queries", "night_queries"):
+            require(
+                0 <= getattr(self, name) <= 999,
+                f"{name}={getattr(self, name)} is not possible: it takes 0 to 999 images",
+            )
+
+    @property
+    def total(self) -> int:
+        """Images in all."""
+        return self.database + self.day_queries + self.night_queries
