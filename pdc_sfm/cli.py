@@ -24,6 +24,7 @@ VERBS = {
     "localize": "poses of queries in a model",
     "view": "look at a model, in a window or as a picture",
     "aachen": "Aachen Day-Night: full localisation, or the local-feature challenge",
+    "evaluate": "measure a network: on made pairs, scenes, and the datasets of the paper",
     "scene": "render the built-in town square, with true cameras and depth",
     "demo": "run the built-in example from start to end",
 }
