@@ -55,11 +55,20 @@ class PDCNet(nn.Module):
         """Images of one size, RGB in [0, 1], (B, 3, H, W) -> their code."""
         size = (images.shape[-2], images.shape[-1])
         high_size = tuple(max(LOW_SIZE, side // 8 * 8) for side in size)
-        low_backbone = self.backbone_low or self.backbone_high
-        low = low_backbone(self._resized(images, (LOW_SIZE, LOW_SIZE)), (16, 8))
+        low = self._low_features(images)
         high = self.backbone_high(self._resized(images, high_size), self.settings.strides)
-        features = {4: low[16], 3: low[8]}
-        features |= {level: high[self.strides[level]] for level in self.settings.levels[2:]}
+        return self._code(low | {n: high[self.strides[n]] for n in self.settings.levels[2:]}, size, high_size)
+
+    def encode_low(self, images: Tensor) -> ImageCode:
+        """As `encode`, of the 256x256 branch alone: a code for `decode(..., last_level=3)`."""
+        size = (images.shape[-2], images.shape[-1])
+        return self._code(self._low_features(images), size, (LOW_SIZE, LOW_SIZE))
+
+    def _low_features(self, images: Tensor) -> dict[int, Tensor]:
+        maps = (self.backbone_low or self.backbone_high)(self._resized(images, (LOW_SIZE, LOW_SIZE)), (16, 8))
+        return {4: maps[16], 3: maps[8]}
+
+    def _code(self, features: dict[int, Tensor], size: tuple[int, int], high_size: tuple[int, int]) -> ImageCode:
         features[4] = _unit(features[4])
         if self.settings.normalise_local:  # scaled so that a mean over channels is a cosine
             features |= {n: _unit(x) * x.shape[1] ** 0.5 for n, x in features.items() if n != 4}

@@ -183,3 +183,13 @@ def test_the_default_settings_are_the_published_network():
     assert NetworkSettings().levels == (4, 3, 2, 1)
     with torch.device("meta"):
         assert sum(p.numel() for p in PDCNet().parameters()) == pytest.approx(18.4e6, rel=0.01)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", [SMALL, replace(SMALL, correlation="gocor")])
+def test_the_low_branch_alone_gives_the_coarse_levels(settings):
+    net, x, y = network(settings), images(1, 256, 320), images(1, 400, 264, seed=1)
+    whole = net.decode(net.encode(x), net.encode(y))
+    low = net.encode_low(x)
+    assert set(low.features) == {4, 3}
+    assert_same(net.decode(low, net.encode_low(y), last_level=3), whole[:2])
