@@ -1,0 +1,112 @@
+"""Match all pairs of a list and write hloc's feature and match file.
+
+Interrupted at any moment, the same command continues where it was. Images that cannot be read cost their pairs, are
+listed at the end and make the exit code 1; --strict stops at the first. Settings (key=value):
+  weights=FILE              PDC-Net+ weights; without it the built-in model
+  device=cpu                or cuda
+  memory=4GB                for codes of images that later pairs use again
+  readers=2 batch=1         threads that read ahead; pairs of equal sizes at a time
+  dense.min_side=480        pixels of the smaller side at which the network sees the images; dense.max_side=1024
+  dense.method=direct       homography and multiscale align the images first
+  select.threshold=0.1      keep matches with P_R above this; select.radius=1 is R in pixels
+  select.directions=both    united; mutual keeps only what agrees both ways; forward is twice as fast
+  select.max_matches=       keep so many of a pair, the surest of each region
+  tracks.max_error=2        pixels between a match and its keypoint; tracks.cell_size=8: one keypoint a cell
+  tracks.max_keypoints=8192 the best of each image; null keeps all, and leaves localisation queries unquantised
+  anchors=snap              --features-ref: match its keypoints by the flow at them; assign takes the nearest match
+  output=matches-pdc        names the files: feats_{output}.h5 and {output}_{list}.h5
+Presets are in configs/: aachen, aachen_superpoint, pose, retrieval, fast.
+
+Examples:
+  pdc-sfm match --pairs pairs.txt --images photos/ --output outputs/
+  pdc-sfm match --pairs pairs.txt --images photos/ --output outputs/ --config configs/aachen.yaml memory=8GB device=cuda
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+if TYPE_CHECKING:
+    from pdc_sfm.engine.run import MatchResult
+
+SHOWN = 20  # bad images listed by name
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pairs", type=Path, required=True, help="pair list: `name0 name1` a line")
+    parser.add_argument("--images", type=Path, required=True, help="folder the names are relative to")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the results")
+    parser.add_argument("--features", type=Path, help="feature file to write or extend")
+    parser.add_argument("--matches", type=Path, help="match file to write")
+    parser.add_argument(
+        "--features-ref",
+        type=Path,
+        action="append",
+        default=[],
+        help="a feature file whose keypoints stay as they are; may be given again",
+    )
+    parser.add_argument("--strict", action="store_true", help="stop at the first bad image")
+    parser.add_argument("--wait", action="store_true", help="wait for another process that writes the same output")
+    parser.add_argument(
+        "--overwrite",
+        choices=["all", "tracks"],
+        nargs="?",
+        const="all",
+        default="no",
+        help="begin anew; tracks: keep the raw matches and make only the two files again",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from pdc_sfm.engine.run import RunSettings, match_pairs
+    from pdc_sfm.settings import load_settings
+
+    result = match_pairs(
+        args.pairs,
+        args.images,
+        args.output,
+        load_settings(RunSettings, args.config, args.settings),
+        features=args.features,
+        matches=args.matches,
+        features_ref=args.features_ref,
+        overwrite=args.overwrite,
+        strict=args.strict,
+        wait=args.wait,
+        show=not args.quiet,
+    )
+    return tell(result)
+
+
+def tell(result: MatchResult) -> int:
+    """Print what was done and what was left out. Returns the exit code."""
+    loop, summary = result.loop, result.summary
+    if result.repeated:
+        print(f"{result.repeated} lines of the list repeat a pair, in this or the other order: each is matched once")
+    if result.with_itself:
+        print(f"{result.with_itself} lines of the list pair an image with itself: left out")
+    if loop.pairs:
+        print(f"matched {loop.pairs} pairs with {loop.encoded} encodings of {loop.images} images")
+    if summary is None:
+        print("nothing to do: all pairs are matched and both files are complete")
+    else:
+        print(
+            f"{summary.keypoints} keypoints of {summary.images} images ({summary.fixed} of them given), "
+            f"{summary.matches} matches of {summary.pairs} pairs"
+        )
+        if not summary.matches:
+            print("left out: no match was found at all; try a lower select.threshold", file=sys.stderr)
+    print(f"features {result.features}\nmatches {result.matches}")
+    for reason in list(loop.bad.values())[:SHOWN]:
+        print(f"left out: {reason}", file=sys.stderr)
+    if len(loop.bad) > SHOWN:
+        print(f"left out: {len(loop.bad) - SHOWN} more images", file=sys.stderr)
+    if loop.bad:
+        print(f"left out: {len(loop.skipped)} of {result.pairs} pairs, for {len(loop.bad)} bad images", file=sys.stderr)
+    return 1 if loop.bad or (summary is not None and not summary.matches) else 0

@@ -1,0 +1,71 @@
+"""Make a pair list: which images are to be matched with which.
+
+  exhaustive    all with all: n(n-1)/2 pairs, for up to some hundred images
+  sequential    each with the next --count images of its folder (video, photographs in order of names)
+  covisibility  each with the --count images that share most points in a COLMAP model (--model)
+  poses         each with the --count nearest cameras of a COLMAP model that look the same way
+
+For large unordered collections `pdc-sfm retrieve` finds similar images.
+
+Examples:
+  pdc-sfm pairs exhaustive --images photos/ --output pairs.txt
+  pdc-sfm pairs covisibility --images photos/ --model sfm/ --count 20 --output pairs-db-covis20.txt
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.errors import FormatError, ImageError, SettingsError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=["exhaustive", "sequential", "covisibility", "poses"], help="see above")
+    parser.add_argument("--images", type=Path, required=True, help="folder of the images")
+    parser.add_argument("--output", type=Path, required=True, help="the pair list to write")
+    parser.add_argument("--count", type=int, help="pairs of each image: 10 for sequential, 20 for the others")
+    parser.add_argument("--model", type=Path, help="COLMAP model, for covisibility and poses")
+    parser.add_argument("--max-angle", type=float, default=30.0, help="poses: degrees between viewing directions")
+    parser.add_argument("--quadratic", action="store_true", help="sequential: also 2, 4, 8, ... images further on")
+
+
+def run(args: argparse.Namespace) -> int:
+    from pdc_sfm.images import list_images
+    from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
+
+    count = args.count if args.count is not None else {"sequential": 10}.get(args.kind, 20)
+    if count < 1:
+        raise SettingsError(f"--count {count} must be at least 1")
+    names = list_images(args.images)
+    if len(names) < 2:
+        raise ImageError(f"{args.images} holds {len(names)} image: a pair needs two")
+    pairs = unique_pairs(_pairs(args, names, count))
+    known = set(names)
+    absent = {name for pair in pairs for name in pair if name not in known}
+    pairs = [pair for pair in pairs if not absent & set(pair)]
+    if not pairs:
+        raise FormatError(f"no pair was found among {args.images}: does the model have the same image names?")
+    write_pairs(args.output, pairs)
+    print(f"{len(pairs)} pairs of {len({name for pair in pairs for name in pair})} images -> {args.output}")
+    if absent:
+        print(f"left out: {len(absent)} images of the model that are not in {args.images}, such as {min(absent)}")
+    return 1 if absent else 0
+
+
+def _pairs(args: argparse.Namespace, names: list[str], count: int) -> list[tuple[str, str]]:
+    from pdc_sfm.engine.pairing import exhaustive_pairs, nearest_pose_pairs, sequential_pairs
+
+    if args.kind == "exhaustive":
+        return exhaustive_pairs(names)
+    if args.kind == "sequential":
+        return sequential_pairs(names, count, args.quadratic)
+    if args.model is None:
+        raise SettingsError(f"{args.kind} needs --model, a COLMAP model of these images")
+    from pdc_sfm.colmap.covisibility import pairs_from_covisibility
+    from pdc_sfm.colmap.models import load_model, model_poses
+
+    model = load_model(args.model)
+    if args.kind == "covisibility":
+        return pairs_from_covisibility(model, count)
+    return nearest_pose_pairs(model_poses(model), count, args.max_angle)

@@ -1,0 +1,1 @@
+"""Which pairs, in which order, with what memory: a pair list to hloc files."""

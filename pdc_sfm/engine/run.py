@@ -1,0 +1,191 @@
+"""From a pair list to hloc files: the function behind `pdc-sfm match` and the hloc plugin."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.engine.cache import parse_bytes
+from pdc_sfm.engine.loop import LoopReport, Matcher, match_missing
+from pdc_sfm.errors import FormatError, ImageError
+from pdc_sfm.files import exclusive
+from pdc_sfm.matches.select import SelectSettings
+from pdc_sfm.matches.snap import SnapSettings
+from pdc_sfm.matches.tracks import TrackSettings
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.settings import require, to_dict
+from pdc_sfm.store.aggregate import Outputs, Summary, aggregate
+from pdc_sfm.store.journal import open_raw_store
+from pdc_sfm.store.pair_lists import check_keys, read_pairs, unique_pairs
+from pdc_sfm.store.readers import open_features
+from pdc_sfm.store.writers import RUN, digest
+
+Pair = tuple[str, str]
+Overwrite = Literal["no", "tracks", "all"]
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Everything about matching a pair list. `device` to `batch` do not change the result, only the speed."""
+
+    output: str = "matches-pdc"  # names the files: feats_{output}.h5 and {output}_{pair list}.h5
+    weights: str | None = None  # a weights file; none: the built-in model
+    device: str = "cpu"
+    memory: str = "4GB"  # for codes of images that later pairs use again
+    readers: int = 2  # threads that read images ahead
+    batch: int = 1  # pairs of equal sizes at a time
+    anchors: Literal["snap", "assign"] = "snap"  # fixed keypoints of both images: flow at them, or nearest match
+    dense: DenseSettings = field(default_factory=DenseSettings)
+    select: SelectSettings = field(default_factory=SelectSettings)
+    snap: SnapSettings = field(default_factory=SnapSettings)
+    tracks: TrackSettings = field(default_factory=TrackSettings)
+
+    def __post_init__(self) -> None:
+        require(bool(self.output) and "/" not in self.output, f"output={self.output} must be a name without slashes")
+        require(parse_bytes(self.memory) > 0, f"memory={self.memory} must be positive")
+        require(0 <= self.readers <= 64, f"readers={self.readers} must be between 0 and 64")
+        require(self.batch >= 1, f"batch={self.batch} must be at least 1")
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """The files of a run, and what was left out."""
+
+    features: Path
+    matches: Path
+    raw: Path  # the journal of raw matches, for refinement and for other settings of `tracks`
+    pairs: int  # distinct pairs of the list
+    loop: LoopReport
+    summary: Summary | None  # None: the files were there already
+    repeated: int  # lines of the list that repeat a pair
+    with_itself: int  # lines that pair an image with itself
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair was matched."""
+        return not self.loop.bad
+
+
+def match_pairs(
+    pairs: Path | str | Sequence[Pair],
+    images: Path | str,
+    output: Path | str,
+    settings: RunSettings | None = None,
+    *,
+    features: Path | str | None = None,
+    matches: Path | str | None = None,
+    features_ref: Sequence[Path | str] = (),
+    matcher: Matcher | None = None,
+    overwrite: Overwrite = "no",
+    strict: bool = False,
+    wait: bool = False,
+    show: bool = False,
+) -> MatchResult:
+    """Match all pairs of a list and write hloc's feature and match file.
+
+    Interrupted at any moment, the same call continues. `features_ref` are feature files whose keypoints stay as they
+    are; the feature file itself is another such file if it exists. Without `matcher` the network is loaded.
+    """
+    settings = settings or RunSettings()
+    listed, stem = (read_pairs(pairs), Path(pairs).stem) if isinstance(pairs, Path | str) else (list(pairs), "pairs")
+    unique = unique_pairs(listed)
+    if not unique:
+        raise FormatError(f"{pairs if isinstance(pairs, Path | str) else 'the list'} holds no pair of two images")
+    check_keys(unique)
+    images = Path(images)
+    if not images.is_dir():
+        raise ImageError(f"{images} is not a folder of images")
+    references = tuple(Path(path) for path in features_ref)
+    features = Path(features or Path(output) / f"feats_{settings.output}.h5")
+    matches = Path(matches or Path(output) / f"{settings.output}_{stem}.h5")
+    raw = matches.with_suffix(".raw")
+    anchors = _Anchors(references, unique) if references and settings.anchors == "snap" else None
+    made_by = _made_by(settings, matcher, anchors)
+    outputs = Outputs(features, matches, {**made_by, "tracks": to_dict(settings.tracks)}, settings.tracks, references)
+    with open_raw_store(raw, made_by, overwrite=overwrite == "all", wait=wait) as store:
+        loop = LoopReport()
+        if any(pair not in store for pair in unique):
+            matcher = matcher or _load(settings)
+            loop = match_missing(
+                unique,
+                images,
+                matcher,
+                store,
+                memory=parse_bytes(settings.memory),
+                readers=settings.readers,
+                batch=settings.batch,
+                strict=strict,
+                show=show,
+                match_many=anchors.match_many(matcher) if anchors else None,
+            )
+        store.flush()
+        with exclusive(features, wait=True):
+            summary = aggregate(store, unique, outputs, overwrite=overwrite != "no", show=show)
+    with_itself = sum(a == b for a, b in listed)
+    return MatchResult(
+        features, matches, raw, len(unique), loop, summary, len(listed) - len(unique) - with_itself, with_itself
+    )
+
+
+def _made_by(settings: RunSettings, matcher: Matcher | None, anchors: _Anchors | None) -> dict[str, Any]:
+    """What decides the raw matches, as plain values."""
+    made_by: dict[str, Any] = {"dense": to_dict(settings.dense), "select": to_dict(settings.select)}
+    if matcher is None:
+        from pdc_sfm.weights import built_in_path, sha256
+
+        made_by["weights"] = sha256(settings.weights or built_in_path())[:16]
+    else:
+        made_by["matcher"] = getattr(matcher, "identity", type(matcher).__name__)
+    if anchors is not None:
+        made_by |= {"snap": to_dict(settings.snap), "anchors": anchors.digest()}
+    return made_by
+
+
+def _load(settings: RunSettings) -> Matcher:
+    from pdc_sfm.matcher import MatchSettings, load_matcher
+
+    return load_matcher(
+        settings.weights, MatchSettings(settings.dense, settings.select, settings.snap), settings.device
+    )
+
+
+class _Anchors:
+    """A detector's keypoints of the images of a list: where both images have some, they are matched by the flow."""
+
+    def __init__(self, references: Sequence[Path], pairs: Sequence[Pair]):
+        self._file_of: dict[str, Path] = {}
+        names = {name for pair in pairs for name in pair}
+        for path in references:
+            with open_features(path) as file:
+                for name in names:
+                    if name not in self._file_of and name in file and file.attribute(name, RUN) is None:
+                        self._file_of[name] = path
+        self.points: Callable[[str], np.ndarray] = functools.lru_cache(512)(self._read)
+
+    def _read(self, name: str) -> np.ndarray:
+        with open_features(self._file_of[name]) as file:
+            return file.keypoints(name).points
+
+    def digest(self) -> str:
+        """A fingerprint of all keypoints."""
+        return digest(*(part for name in sorted(self._file_of) for part in (name, self._read(name))))
+
+    def match_many(self, matcher: Any) -> Callable[[Sequence[Pair], Sequence[tuple[Any, Any]]], list[RawMatches]]:
+        """Pairs of anchored images keypoint by keypoint, all others as usual."""
+
+        def match(pairs: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> list[RawMatches]:
+            return [self._match(matcher, pair, *code) for pair, code in zip(pairs, codes)]
+
+        return match
+
+    def _match(self, matcher: Any, pair: Pair, code0: Any, code1: Any) -> RawMatches:
+        if not (pair[0] in self._file_of and pair[1] in self._file_of and hasattr(matcher, "match_keypoints")):
+            return matcher.match(code0, code1)
+        points0, points1 = self.points(pair[0]), self.points(pair[1])
+        return matcher.match_keypoints(code0, code1, points0, points1).raw(points0, points1)

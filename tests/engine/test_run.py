@@ -1,0 +1,219 @@
+"""A pair list to hloc files with a matcher that needs no network: resume, bad input, the command line."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from fake_matcher import FakeMatcher, write_images, write_list
+
+from pdc_sfm.engine.pairing import exhaustive_pairs, nearest_pose_pairs, sequential_pairs
+from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.errors import BusyError, FormatError, ImageError, SettingsError
+from pdc_sfm.settings import load_settings
+from pdc_sfm.store.journal import RawStore, open_raw_store
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Eight images in a folder and the list of all their pairs."""
+    names = write_images(tmp_path / "photos", 8)
+    return tmp_path / "photos", write_list(tmp_path / "all.txt", exhaustive_pairs(names)), tmp_path / "out"
+
+
+def content(folder):
+    """Every dataset of every h5 file of a folder."""
+    found = {}
+    for path in sorted(folder.glob("*.h5")):
+        with h5py.File(path) as file:
+            file.visititems(lambda name, item, path=path: found.update({(path.name, name): item[()].tobytes()})
+                            if isinstance(item, h5py.Dataset) else None)  # fmt: skip
+    return found
+
+
+def test_each_image_is_encoded_once_and_each_pair_matched_once(photos):
+    matcher = FakeMatcher()
+    result = match_pairs(photos[1], photos[0], photos[2], matcher=matcher)
+    assert len(matcher.encoded) == len(set(matcher.encoded)) == result.loop.encoded == 8
+    assert len(matcher.matched) == len(set(matcher.matched)) == result.pairs == 28
+    assert (result.features.name, result.matches.name) == ("feats_matches-pdc.h5", "matches-pdc_all.h5")
+    assert result.complete
+
+
+def test_the_order_of_the_list_and_the_memory_do_not_change_the_files(photos, tmp_path):
+    images, pairs, output = photos
+    match_pairs(pairs, images, output, matcher=FakeMatcher())
+    lines = pairs.read_text().splitlines()
+    random.Random(0).shuffle(lines)
+    pairs.write_text("\n".join([*lines, lines[3], " ".join(reversed(lines[4].split()))]))
+    matcher = FakeMatcher()
+    result = match_pairs(pairs, images, tmp_path / "b", RunSettings(memory="2500", batch=3), matcher=matcher)
+    assert result.repeated == 2
+    assert 8 < len(matcher.encoded) < 56  # two codes fit
+    assert content(tmp_path / "b") == content(output)
+
+
+def test_a_rerun_does_nothing_and_a_longer_list_only_what_is_new(photos):
+    images, pairs, output = photos
+    lines = pairs.read_text().splitlines()
+    pairs.write_text("\n".join(lines[:20]))
+    match_pairs(pairs, images, output, matcher=FakeMatcher())
+    matcher = FakeMatcher()
+    assert match_pairs(pairs, images, output, matcher=matcher).summary is None
+    assert matcher.encoded == []
+    pairs.write_text("\n".join(lines))
+    assert match_pairs(pairs, images, output, matcher=matcher).pairs == 28
+    assert len(matcher.matched) == 8
+
+
+def test_other_settings_are_refused_and_tracks_can_be_made_again(photos):
+    images, pairs, output = photos
+    match_pairs(pairs, images, output, matcher=FakeMatcher())
+    with pytest.raises(SettingsError, match=r"dense.min_side: 480 -> 600"):
+        match_pairs(
+            pairs, images, output, load_settings(RunSettings, None, ["dense.min_side=600"]), matcher=FakeMatcher()
+        )
+    coarser, matcher = load_settings(RunSettings, None, ["tracks.cell_size=16"]), FakeMatcher()
+    with pytest.raises(SettingsError, match=r"tracks.cell_size: 8.0 -> 16.0"):
+        match_pairs(pairs, images, output, coarser, matcher=matcher)
+    match_pairs(pairs, images, output, coarser, matcher=matcher, overwrite="tracks")
+    assert matcher.matched == []
+    match_pairs(pairs, images, output, coarser, matcher=matcher, overwrite="all")
+    assert len(matcher.matched) == 28
+
+
+def test_bad_images_cost_their_pairs_only_and_can_be_mended(photos):
+    images, pairs, output = photos
+    good = (images / "db/001.png").read_bytes()
+    (images / "db/001.png").write_bytes(good[:50])
+    (images / "db/002.png").unlink()
+    (images / "db/002.png").mkdir()
+    result = match_pairs(pairs, images, output, matcher=FakeMatcher())
+    assert set(result.loop.bad) == {"db/001.png", "db/002.png"}
+    assert "is not a readable image" in result.loop.bad["db/001.png"]
+    assert "is a folder" in result.loop.bad["db/002.png"]
+    assert len(result.loop.skipped) == 13
+    assert (result.complete, result.summary.missing) == (False, 13)
+    (images / "db/001.png").write_bytes(good)
+    (images / "db/002.png").rmdir()
+    (images / "db/002.png").write_bytes(good)
+    matcher = FakeMatcher()
+    assert match_pairs(pairs, images, output, matcher=matcher).complete
+    assert len(matcher.matched) == 13
+    match_pairs(pairs, images, output.with_name("fresh"), matcher=FakeMatcher())
+    assert content(output) == content(output.with_name("fresh"))
+
+
+def test_an_image_the_network_refuses_is_bad_too(photos):
+    images, pairs, output = photos
+    write_images(images, 1, (4, 48))
+    result = match_pairs(pairs, images, output, matcher=FakeMatcher())
+    assert list(result.loop.bad) == ["db/000.png"]
+    assert len(result.loop.skipped) == 7
+
+
+def test_strict_stops_at_the_first_bad_image_and_keeps_what_was_done(photos):
+    images, pairs, output = photos
+    (images / "db/007.png").write_bytes(b"")
+    with pytest.raises(ImageError, match=r"007\.png"):
+        match_pairs(pairs, images, output, matcher=FakeMatcher(), strict=True)
+    assert len(RawStore(output / "matches-pdc_all.raw")) == 21
+    assert not list(output.glob("*.h5"))
+
+
+def test_all_images_bad_is_reported_not_raised(photos):
+    images, pairs, output = photos
+    for path in images.rglob("*.png"):
+        path.write_text("no image")
+    result = match_pairs(pairs, images, output, matcher=FakeMatcher())
+    assert (len(result.loop.bad), result.summary.matches) == (8, 0)
+
+
+def test_pairs_without_any_match_are_no_error(photos):
+    result = match_pairs(photos[1], photos[0], photos[2], matcher=FakeMatcher(matches=0))
+    assert (result.summary.matches, result.summary.keypoints, result.complete) == (0, 0, True)
+
+
+def test_a_list_or_folder_that_is_none_is_named(photos, tmp_path):
+    images, pairs, output = photos
+    with pytest.raises(ImageError, match="is not a folder"):
+        match_pairs(pairs, tmp_path / "nowhere", output, matcher=FakeMatcher())
+    pairs.write_text("a a\n")
+    with pytest.raises(FormatError, match="holds no pair of two images"):
+        match_pairs(pairs, images, output, matcher=FakeMatcher())
+
+
+def test_a_second_process_on_the_same_output_is_told(photos):
+    images, pairs, output = photos
+    with open_raw_store(output / "matches-pdc_all.raw", {}), pytest.raises(BusyError, match="another process"):
+        match_pairs(pairs, images, output, matcher=FakeMatcher())
+
+
+SLOW_RUN = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from fake_matcher import FakeMatcher
+from pdc_sfm.engine.run import match_pairs
+
+class Slow(FakeMatcher):
+    identity = "FakeMatcher"
+    def match(self, code0, code1):
+        time.sleep(0.01)
+        return super().match(code0, code1)
+
+print("ready", flush=True)
+result = match_pairs(sys.argv[2], sys.argv[3], sys.argv[4], matcher=Slow())
+print(result.loop.pairs, flush=True)
+"""
+
+
+def run_and_kill(tests, photos, output, moment):
+    """Start a run as a process and kill it after so many seconds; returns whether it ended by itself."""
+    arguments = [sys.executable, "-c", SLOW_RUN, tests, photos[1], photos[0], output]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    process.stdout.readline()
+    try:
+        process.wait(moment)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return False
+    return process.returncode == 0
+
+
+def test_killed_at_random_moments_a_run_ends_with_the_same_files(photos, tmp_path, request):
+    match_pairs(photos[1], photos[0], photos[2], matcher=FakeMatcher())
+    expected, output, rng = content(photos[2]), tmp_path / "killed", random.Random(1)
+    seen = 0
+    for _ in range(3):
+        if run_and_kill(request.path.parents[1], photos, output, rng.uniform(0.05, 0.5)):
+            break
+        store = RawStore(output / "matches-pdc_all.raw")
+        assert len(store) >= seen  # nothing that was there is lost
+        seen = len(store)
+        assert not [path for path in output.glob("*.h5") if not h5py.is_hdf5(path)]
+    matcher = FakeMatcher()
+    match_pairs(photos[1], photos[0], output, matcher=matcher)
+    assert len(matcher.matched) == 28 - seen
+    assert content(output) == expected
+
+
+def test_sequences_are_ordered_as_people_number_them():
+    names = [f"a/{i}.jpg" for i in (1, 10, 2, 3)] + ["b/1.jpg"]
+    assert sequential_pairs(names, 1) == [("a/1.jpg", "a/2.jpg"), ("a/2.jpg", "a/3.jpg"), ("a/3.jpg", "a/10.jpg")]
+    far = sequential_pairs([f"{i}.jpg" for i in range(9)], 3, quadratic=True)
+    assert [b for a, b in far if a == "0.jpg"] == ["1.jpg", "2.jpg", "3.jpg", "4.jpg", "8.jpg"]
+
+
+def test_cameras_are_paired_with_the_nearest_that_look_the_same_way():
+    def pose(x, turned=False):
+        rotation = np.diag([-1.0, 1, -1]) if turned else np.eye(3)
+        return np.column_stack((rotation, -rotation @ [x, 0, 0]))
+
+    poses = {"a": pose(0), "b": pose(1), "back": pose(0.1, turned=True), "far": pose(5)}
+    pairs = nearest_pose_pairs(poses, 1)
+    assert pairs == [("a", "b"), ("b", "a"), ("far", "b")]
