@@ -10,6 +10,12 @@ from dataclasses import dataclass
 
 import torch
 
+from pdc_sfm.errors import UserError
+
+
+class TrainingError(UserError):
+    """Training cannot go on."""
+
 
 def prepare_process(threads: int) -> None:
     """Settings of this process alone, before its first parallel operation."""
@@ -94,3 +100,16 @@ class StopSignal:
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is the GPU if there is a usable one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise TrainingError(f"device={name} is not a device: use cpu, cuda or auto") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("device=cuda: this machine has no usable GPU; use device=cpu")
+    return device

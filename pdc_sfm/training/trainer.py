@@ -11,30 +11,33 @@ import json
 import math
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
-from pdc_sfm.errors import CheckpointError, UserError
+from pdc_sfm.errors import CheckpointError
 from pdc_sfm.files import exclusive, write_text
-from pdc_sfm.network import PDCNet
 from pdc_sfm.settings import differences, to_dict
 from pdc_sfm.training import checkpoint
 from pdc_sfm.training.batch import Batch, collate
 from pdc_sfm.training.curve import Table, draw_curve
-from pdc_sfm.training.machine import Group, StopSignal, join_group, prepare_process, say
+from pdc_sfm.training.initial import initial_network
+from pdc_sfm.training.machine import (
+    Group,
+    StopSignal,
+    TrainingError,
+    choose_device,
+    join_group,
+    prepare_process,
+    say,
+)
 from pdc_sfm.training.options import TrainSettings
-from pdc_sfm.training.pretrained import fill_backbone
-from pdc_sfm.training.sources import FixedPairs, SampleStream, Source
+from pdc_sfm.training.sources import FixedPairs, Sample, SampleStream, Source
 from pdc_sfm.training.step import Stepper
 from pdc_sfm.training.validation import validate
-from pdc_sfm.weights import built_in_path, fill, read_checkpoint, save_network
-from pdc_sfm.weights.checkpoint import BUILT_IN
-
-
-class TrainingError(UserError):
-    """Training cannot go on."""
+from pdc_sfm.weights import save_network
 
 
 @dataclass
@@ -69,7 +72,7 @@ def train(
 ) -> TrainResult:
     """Train until `schedule.iterations`, or until a signal; continue what `output` holds."""
     output = Path(output)
-    device = _device(settings.device)
+    device = choose_device(settings.device)
     group = join_group(device.type)
     if device.type == "cuda" and group.world > 1:
         device = torch.device("cuda", group.local_rank)
@@ -95,12 +98,14 @@ class Trainer:
         self.state_path = output / "last.safetensors"
         if self.state_path.exists():
             self._load()
-        torch.manual_seed(settings.seed + group.rank) if not self.progress.iteration else None
+        else:
+            torch.manual_seed(settings.seed + group.rank)
         if group.leads:
             self.train_table = Table(output / "train.csv", self.progress.iteration)
             self.validation_table = Table(output / "validation.csv", self.progress.iteration)
             self._write_settings()
         self.fixed: dict[str, list[Batch]] = {}
+        self.sums: dict[str, list[float]] = {}
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -112,30 +117,47 @@ class Trainer:
         end = s.schedule.iterations
         stream = self.stream.run(p.iteration, end, s.workers)
         shown = tqdm(initial=p.iteration, total=end, unit="it", disable=True if self.quiet else None, mininterval=2)
-        sums: dict[str, list[float]] = {}
-        last_save = clock = time.monotonic()
-        if self.settings.start_from and not p.iteration and self.group.leads:
+        if s.start_from and not p.iteration and self.group.leads:
             self._validate()  # so that one sees what training adds
+        clock = self.saved = time.monotonic()
         with StopSignal() as stop, shown, contextlib.closing(stream):
             while p.iteration < end:
-                values = self._iterate(collate(next(stream)).to(self.device))
+                samples = self._next(stream, stop)
+                if samples is None:
+                    break
+                values = self._iterate(collate(samples).to(self.device))
                 now = time.monotonic()
                 p.minutes, clock = p.minutes + (now - clock) / 60, now
                 p.iteration += 1
-                shown.update()
-                self._record(values, sums, shown)
-                stopping = self.group.any(stop.received is not None, self.device)
-                if self.group.leads and (p.minutes - p.validated >= s.validation.minutes or p.iteration == end):
-                    self._validate()
-                    clock = time.monotonic()
-                if stopping or p.iteration == end:
+                self._record(values, shown)
+                if self.group.any(stop.received is not None, self.device):
                     break
-                if self.group.leads and now - last_save >= s.checkpoint_minutes * 60:
-                    last_save = now
-                    self._save_or_warn()
+                self._look_after(p.iteration == end)
+                clock += time.monotonic() - now  # only iterations count as training
             if self.group.leads:
                 self._save()
         return TrainResult(p.iteration, p.minutes, p.best, signal.Signals(stop.received) if stop.received else None)
+
+    @staticmethod
+    def _next(stream: Iterator[list[Sample]], stop: StopSignal) -> list[Sample] | None:
+        """The next samples; None if the signal to stop also ended those who make them."""
+        try:
+            return next(stream)
+        except RuntimeError:
+            if stop.received is None:
+                raise
+            return None
+
+    def _look_after(self, last: bool) -> None:
+        """What is due between two iterations: saving, then validation, which takes a while."""
+        if not self.group.leads:
+            return
+        validation_due = last or self.progress.minutes - self.progress.validated >= self.settings.validation.minutes
+        if validation_due or time.monotonic() - self.saved >= self.settings.checkpoint_minutes * 60:
+            self._save_or_warn()
+            self.saved = time.monotonic()
+        if validation_due:
+            self._validate()
 
     def _iterate(self, batch: Batch) -> dict[str, float]:
         """One step, or the end of the run if its loss is no number."""
@@ -152,21 +174,22 @@ class Trainer:
             f"{', '.join(bad) or 'total'}): {kept}; continue with a lower optimiser.rate, or with optimiser.clip"
         )
 
-    def _record(self, values: dict[str, float], sums: dict[str, list[float]], shown) -> None:
+    def _record(self, values: dict[str, float], shown) -> None:
         """Gather the iteration's figures; every `log_every` iterations their means become a row."""
         if not self.group.leads:
             return
+        shown.update()
         for name, value in values.items():
             if math.isfinite(value):
-                sums.setdefault(name, []).append(value)
+                self.sums.setdefault(name, []).append(value)
         if self.progress.iteration % self.settings.log_every:
             return
         row = {"iteration": self.progress.iteration, "minutes": self.progress.minutes}
         row["rate"] = self.stepper.optimiser.param_groups[0]["lr"]
-        row |= {name: sum(v) / len(v) for name, v in sums.items()}
+        row |= {name: sum(v) / len(v) for name, v in self.sums.items()}
         self.train_table.add(row)
         shown.set_postfix_str(f"loss {row['loss']:.3f}")
-        sums.clear()
+        self.sums.clear()
 
     def _say(self, text: str) -> None:
         if not self.quiet:
@@ -256,45 +279,3 @@ class Trainer:
         import yaml
 
         write_text(self.output / "settings.yaml", yaml.safe_dump(to_dict(self.settings), sort_keys=False))
-
-
-def initial_network(settings: TrainSettings) -> PDCNet:
-    """The network training begins with: given weights, or a fresh one on a pretrained backbone."""
-    network = PDCNet(settings.network)
-    if not settings.start_from:
-        fill_backbone(network, settings.backbone_weights)
-        if settings.initial_sigma:
-            widen_outliers(network, settings.initial_sigma)
-        return network
-    given = read_checkpoint(built_in_path() if settings.start_from == BUILT_IN else settings.start_from)
-    changes = differences(to_dict(given.settings), to_dict(settings.network), "network")
-    changes = [change for change in changes if "_iterations" not in change]  # GOCor's count of steps is no weight
-    if changes:
-        raise CheckpointError(f"start_from={settings.start_from} is of another architecture: {'; '.join(changes)}")
-    fill(network, given)
-    return network
-
-
-def widen_outliers(network: PDCNet, sigma: float) -> None:
-    """Let the last component of every level begin at `sigma` pixels.
-
-    A fresh network's flow is off by tens of pixels, while h = 0 means a sigma of 1.7: the gradient would be
-    busy with the variances alone until they have grown.
-    """
-    for level in network.levels.values():
-        if level.predictor is not None:
-            bias = getattr(level.predictor, "output", level.predictor).bias
-            with torch.no_grad():
-                bias[level.constraint.inputs - 1] = 2 * math.log(sigma)
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise TrainingError(f"device={name} is not a device: use cpu, cuda or auto") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise TrainingError("device=cuda: this machine has no usable GPU; use device=cpu")
-    return device

@@ -15,12 +15,13 @@ from pdc_sfm.settings import from_dict, load_settings
 from pdc_sfm.training.batch import collate
 from pdc_sfm.training.checkpoint import load_state, save_state
 from pdc_sfm.training.curve import read_table
-from pdc_sfm.training.machine import Group
+from pdc_sfm.training.initial import initial_network
+from pdc_sfm.training.machine import Group, TrainingError
 from pdc_sfm.training.options import TrainSettings
 from pdc_sfm.training.run import PRESETS
 from pdc_sfm.training.sources import FixedPairs, SyntheticSource
 from pdc_sfm.training.step import Stepper
-from pdc_sfm.training.trainer import TrainingError, initial_network, train
+from pdc_sfm.training.trainer import train
 from pdc_sfm.weights import load_network, read_checkpoint
 
 TINY = NetworkSettings(
