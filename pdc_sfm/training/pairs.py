@@ -109,6 +109,11 @@ def validation_pairs(photos: PhotoSource, n: int, seed: int, size: tuple[int, in
     settings = PairSettings(
         size=size, objects=0, perturbations=False, unrelated=0, flip=0, mask="none", warp=warp, photometric=MILD
     )
+    return fixed_pairs(photos, n, seed, settings)
+
+
+def fixed_pairs(photos: PhotoSource, n: int, seed: int, settings: PairSettings) -> Iterator[Pair]:
+    """`n` pairs that depend on the seed alone, each photograph in turn."""
     order = np.random.default_rng(seed).permutation(len(photos))
     for i in range(n):
         yield make_pair(_Single(photos[int(order[i % len(order)])]), None, settings, np.random.default_rng([seed, i]))

@@ -1,0 +1,31 @@
+"""Measure how good a network is: on made pairs from any photographs, on a scene with known cameras, on the datasets of
+the paper.
+
+Examples:
+  pdc-sfm evaluate homographies --images photos/
+  pdc-sfm evaluate homographies --help
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+SUBVERBS = {
+    "homographies": "pairs made from any folder of photographs, of kinds from easy to hard",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    subverbs = parser.add_subparsers(dest="subverb", metavar="WHAT", required=True)
+    for name, summary in SUBVERBS.items():
+        module = importlib.import_module(f"pdc_sfm.commands.evaluate_{name.replace('-', '_')}")
+        sub = subverbs.add_parser(
+            name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        module.add_arguments(sub)
+        sub.set_defaults(run_subverb=module.run)
+
+
+def run(args: argparse.Namespace) -> int | None:
+    return args.run_subverb(args)

@@ -1,0 +1,61 @@
+"""Judge a network on pairs made from any folder of photographs, with exact ground truth; no dataset is needed.
+
+Kinds: viewpoint, zoom, blur, light, night, compression, rotation, strong zoom, and pairs of unrelated photographs. Printed
+are AEPE and PCK, what is kept by P_1 > 0.1 and how right that is, AUSE of three rankings, the calibration of P_1, and
+SIFT beside ours; written are results.json, plots, and a picture of the first pair of each kind. Settings (key=value):
+  count=10                  pairs of each kind
+  kinds=viewpoint,rotation  only these
+  size=480,640              height and width of the pairs
+  dense.method=direct       homography, multiscale; dense.rotations=8 tries turned images
+  select.threshold=0.1      which matches are compared with SIFT's
+
+Example:
+  pdc-sfm evaluate homographies --images photos/ --count 5 dense.method=homography
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--images", type=Path, required=True, help="folder of photographs, subfolders included")
+    parser.add_argument("--held-out", action="store_true", help="only the photographs that training leaves out (3 %%)")
+    parser.add_argument("--count", type=int, help="pairs of each kind; the same as count=N")
+    parser.add_argument(
+        "--output", type=Path, default=Path("outputs/evaluate/homographies"), help="folder of the results"
+    )
+    parser.add_argument("--weights", help="weights file; without it the built-in model")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from pdc_sfm.evaluation.homographies import HomographySettings, evaluate_homographies
+    from pdc_sfm.evaluation.homography_report import summarize, text, write_results
+    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.settings import load_settings
+    from pdc_sfm.training.photographs import open_photographs
+
+    words = [*args.settings, *([f"count={args.count}"] if args.count is not None else [])]
+    settings = load_settings(HomographySettings, args.config, words)
+    photos = open_photographs(args.images, "validation" if args.held_out else "all")
+    matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
+    total = settings.count * (len(settings.kinds) + (len(photos) > 1))
+    with tqdm(total=total, unit="pair", disable=None) as bar:
+
+        def progress(kind: str, _: object) -> None:
+            bar.set_description(kind)
+            bar.update()
+
+        result = evaluate_homographies(photos, matcher, settings, progress)
+    summary = summarize(result, settings, str(args.weights or "built-in"))
+    print(photos.summary())
+    print(text(summary))
+    for path in write_results(args.output, result, settings, summary):
+        print(path)
