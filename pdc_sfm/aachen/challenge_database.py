@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pycolmap
-from tqdm import tqdm
 
 from pdc_sfm.aachen.reference import read_database_images
 from pdc_sfm.colmap import database as db
 from pdc_sfm.colmap.inputs import open_inputs
+from pdc_sfm.colmap.progress import progress
 from pdc_sfm.files import atomic_path
 from pdc_sfm.store.pair_lists import read_pairs, write_pairs
 
@@ -23,10 +23,10 @@ def fill_database(source: Path, target: Path, pairs: Path, features: Path, match
     with open_inputs(pairs, features, matches) as inputs, atomic_path(target) as partial:
         shutil.copyfile(source, partial)
         with pycolmap.Database.open(partial) as database:
-            names = tqdm(inputs.names, "keypoints", unit="image")
+            names = progress(inputs.names, "keypoints", "image")
             db.write_keypoints(database, ids, names, inputs.keypoints)
             with pycolmap.DatabaseTransaction(database):
-                for first, second in tqdm(inputs.pairs, "matches", unit="pair"):
+                for first, second in progress(inputs.pairs, "matches", "pair"):
                     found, _ = inputs.matches.matches(first, second)
                     database.write_matches(ids[first], ids[second], found.astype("uint32"))
 
@@ -40,7 +40,7 @@ def verify_database(database: Path, pairs: Path, seed: int) -> None:
         listed = read_pairs(pairs)
         waiting = [pair for pair in listed if not opened.exists_two_view_geometry(ids[pair[0]], ids[pair[1]])]
     chunk_list = database.with_name("pairs_in_work.txt")
-    with tqdm(desc="verification", unit="pair", total=len(listed), initial=len(listed) - len(waiting)) as bar:
+    with progress(None, "verification", "pair", len(listed), len(listed) - len(waiting)) as bar:
         for start in range(0, len(waiting), CHUNK):
             chunk = waiting[start : start + CHUNK]
             write_pairs(chunk_list, chunk)

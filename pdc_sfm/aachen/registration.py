@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pycolmap
-from tqdm import tqdm
 
 from pdc_sfm.colmap.models import (
     SUMMARY,
@@ -16,6 +15,7 @@ from pdc_sfm.colmap.models import (
     summarize,
 )
 from pdc_sfm.colmap.options import pipeline_options
+from pdc_sfm.colmap.progress import progress
 from pdc_sfm.files import atomic_folder
 
 
@@ -59,7 +59,7 @@ def _register(
     mapper.begin_reconstruction(model)  # adds the images of the cache
     waiting = sorted(image_id for image_id, image in model.images.items() if not image.has_pose)
     registered = []
-    for image_id in tqdm(waiting, "registration", unit="image"):
+    for image_id in progress(waiting, "registration", "image"):
         if mapper.register_next_image(mapper_options, image_id):
             registered.append(model.image(image_id).name)
     mapper.end_reconstruction(False)

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pycolmap
-from tqdm import tqdm
 
 from pdc_sfm.colmap.cameras import read_camera_list
 from pdc_sfm.colmap.correspondences import PointLookup
@@ -17,6 +16,7 @@ from pdc_sfm.colmap.database import in_threads
 from pdc_sfm.colmap.localization_log import hloc_log, json_record
 from pdc_sfm.colmap.models import load_model
 from pdc_sfm.colmap.options import thread_count
+from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.query import LocalizedQuery, PoseSettings, Query, localize_query
 from pdc_sfm.colmap.results import result_names, write_logs, write_poses
 from pdc_sfm.errors import FormatError
@@ -83,7 +83,7 @@ def localize(
             return localize_query(item, lookup, settings.pose, settings.seed, config)
 
         threads = thread_count(settings.threads)
-        done = list(in_threads(attempt, tqdm(reader, "localisation", len(cameras), unit="query"), threads))
+        done = list(in_threads(attempt, progress(reader, "localisation", "query", len(cameras)), threads))
         result = _collect(done, reader, settings.fallback)
         logs = {"features": Path(features), "matches": Path(matches), "retrieval": Path(retrieval)}
         tried = [item for item in done if isinstance(item, LocalizedQuery)]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pycolmap
-from tqdm import tqdm
 
 from pdc_sfm.colmap.options import merge_options, pipeline_options, thread_count
+from pdc_sfm.colmap.progress import progress
 
 Models = list[pycolmap.Reconstruction]  # the one with most images first
 
@@ -34,7 +34,7 @@ def map_incrementally(
     options = pipeline_options(settings.seed, settings.threads, settings.two_view_tracks, refine_cameras, extra)
     with pycolmap.Database.open(database) as opened:
         count = opened.num_images()
-    with tqdm(desc="mapping", unit="image", total=count) as bar:
+    with progress(None, "mapping", "image", count) as bar:
 
         def start_model() -> None:
             bar.reset(count)

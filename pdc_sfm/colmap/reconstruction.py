@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pycolmap
-from tqdm import tqdm
 
 from pdc_sfm.colmap import database as db
 from pdc_sfm.colmap.cameras import CameraSettings
@@ -18,6 +17,7 @@ from pdc_sfm.colmap.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.mappers import Models, map_globally, map_incrementally
 from pdc_sfm.colmap.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize
 from pdc_sfm.colmap.options import thread_count
+from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.verification import VerificationSettings, unverified, verify_by_estimation
 from pdc_sfm.errors import ImageError, SettingsError
@@ -92,8 +92,8 @@ def _fill_database(path: Path, images: Path, inputs: MappingInputs, settings: Re
             points = inputs.keypoints.points(name0), inputs.keypoints.points(name1)
             return verify_by_estimation(both, points, found, settings.verification, settings.seed)
 
-        db.write_keypoints(database, image_ids, tqdm(inputs.names, "keypoints", unit="image"), inputs.keypoints)
-        pairs = tqdm(inputs.pairs, "verification", unit="pair")
+        db.write_keypoints(database, image_ids, progress(inputs.names, "keypoints", "image"), inputs.keypoints)
+        pairs = progress(inputs.pairs, "verification", "pair")
         threads = thread_count(settings.threads)
         kept = db.write_matches(
             database, image_ids, pairs, inputs.matches, inputs.keypoints, verify, settings.min_score, threads

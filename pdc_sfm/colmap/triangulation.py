@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pycolmap
-from tqdm import tqdm
 
 from pdc_sfm.colmap import database as db
 from pdc_sfm.colmap.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.models import SUMMARY, MappingResult, ReconstructionError, load_model, save_model, summarize
 from pdc_sfm.colmap.options import pipeline_options, thread_count
+from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.verification import (
     VerificationSettings,
@@ -82,11 +82,11 @@ def _fill_database(
 ) -> None:
     image_ids = db.create_from_model(path, reference)
     with pycolmap.Database.open(path) as database:
-        db.write_keypoints(database, image_ids, tqdm(inputs.names, "keypoints", unit="image"), inputs.keypoints)
+        db.write_keypoints(database, image_ids, progress(inputs.names, "keypoints", "image"), inputs.keypoints)
         kept = db.write_matches(
             database,
             image_ids,
-            tqdm(inputs.pairs, "verification", unit="pair"),
+            progress(inputs.pairs, "verification", "pair"),
             inputs.matches,
             inputs.keypoints,
             _verifier(reference, image_ids, inputs.keypoints, settings),

@@ -1,0 +1,87 @@
+"""A generated scene in Aachen's layout through full localisation and through the challenge: recall of SIFT and of ours.
+
+pdc-sfm scene --layout aachen --output outputs/square
+python benchmarks/aachen_scene.py --dataset outputs/square --work outputs/benchmarks/aachen_scene
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from pdc_sfm.aachen.challenge import run_challenge
+from pdc_sfm.aachen.challenge_files import write_challenge_files
+from pdc_sfm.aachen.dataset import AachenDataset
+from pdc_sfm.aachen.localization import run_localization
+from pdc_sfm.aachen.matching import Matcher, engine_matcher
+from pdc_sfm.aachen.reference import read_reference
+from pdc_sfm.colmap.cameras import read_camera_list
+from pdc_sfm.colmap.models import ReconstructionError
+from pdc_sfm.colmap.results import read_poses
+from pdc_sfm.colmap.sift_files import match_sift
+from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.errors import CheckpointError
+from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall
+from pdc_sfm.settings import load_settings
+from pdc_sfm.store.pair_lists import write_pairs
+from pdc_sfm.weights import built_in_path
+
+
+def true_poses(dataset: AachenDataset) -> dict[str, dict[str, np.ndarray]]:
+    """Day and night -> name in the results -> pose."""
+    poses = read_poses(dataset.root / "ground_truth" / "query_poses.txt")
+    return {
+        time: {name.split("/")[-1]: pose for name, pose in poses.items() if name.startswith(f"query/{time}/")}
+        for time in ("day", "night")
+    }
+
+
+def row(label: str, what: str, results: Path, true: dict[str, np.ndarray]) -> str:
+    recall = localization_recall(read_poses(results), true)
+    return f"{label:<12} {what:<22} {len(true):>4} " + " ".join(f"{100 * r:>10.1f}" for r in recall)
+
+
+def run(dataset: AachenDataset, work: Path, label: str, match: Matcher, matching: object) -> None:
+    true = true_poses(dataset)
+    queries, database = list(read_camera_list(dataset.queries)), read_reference(dataset, points=False).names
+    retrieval = work / "pairs-all.txt"
+    write_pairs(retrieval, [(query, name) for query in queries for name in database])
+    results, _ = run_localization(dataset, work / f"{label}_localize", match, retrieval, matching=matching)
+    for time in ("day", "night"):
+        print(row(label, f"localize, {time}", results, true[time]), flush=True)
+    try:
+        result = run_challenge(dataset, work / f"{label}_challenge", match, matching=matching)
+        print(row(label, "challenge, night", result.path, true["night"]), flush=True)
+    except ReconstructionError as error:
+        print(f"{label:<12} challenge: {error}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", type=Path, required=True)
+    parser.add_argument("--version", choices=("1.0", "1.1"), default="1.0")
+    parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/aachen_scene"))
+    parser.add_argument("--config", type=Path, help="settings of our matching")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of our matching")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    dataset = AachenDataset(args.dataset, args.version)
+    if not dataset.challenge_database.exists():
+        write_challenge_files(dataset)
+    limits = " ".join(f"{f'{m:g} m {d:g} deg':>10}" for m, d in RECALL_THRESHOLDS)
+    print(f"{'method':<12} {'run':<22} {'of':>4} {limits}")
+    run(dataset, args.work, "SIFT", match_sift, "sift")
+    settings = load_settings(RunSettings, args.config, args.settings)
+    try:
+        if settings.weights is None:
+            built_in_path()
+    except CheckpointError as error:
+        print(f"no row of ours: {error}")
+        return
+    run(dataset, args.work, "ours", engine_matcher(settings), args.settings)
+
+
+if __name__ == "__main__":
+    main()
