@@ -103,20 +103,16 @@ def band_mask(radius: int, values: Tensor) -> Tensor:
     return full[0]
 
 
-def expected_position(correlation: Tensor, height: int, width: int, temperature: Tensor, reach: int = 2) -> Tensor:
-    """Mean position (x, y) under the softmax of a global correlation: (B, h*w, H, W) -> (B, 2, H, W).
+def expected_position(scores: Tensor, height: int, width: int, reach: int = 2) -> Tensor:
+    """Mean position (x, y) under the softmax of scores of all positions: (B, h*w, H, W) -> (B, 2, H, W).
 
     Only positions within `reach` of the best one take part: a softmax over all of them would be drawn to the middle.
     """
-    ys = (
-        torch.arange(height, device=correlation.device, dtype=correlation.dtype)
-        .repeat_interleave(width)
-        .view(1, -1, 1, 1)
-    )
-    xs = torch.arange(width, device=correlation.device, dtype=correlation.dtype).repeat(height).view(1, -1, 1, 1)
-    best = correlation.argmax(1, keepdim=True)
+    ys = torch.arange(height, device=scores.device, dtype=scores.dtype).repeat_interleave(width).view(1, -1, 1, 1)
+    xs = torch.arange(width, device=scores.device, dtype=scores.dtype).repeat(height).view(1, -1, 1, 1)
+    best = scores.argmax(1, keepdim=True)
     far = torch.maximum((ys - best // width).abs(), (xs - best % width).abs()) > reach
-    weights = torch.softmax((correlation * temperature).masked_fill(far, -torch.inf), 1)
+    weights = torch.softmax(scores.masked_fill(far, -torch.inf), 1)
     return torch.cat([(weights * x).sum(1, keepdim=True) for x in (xs, ys)], 1)
 
 

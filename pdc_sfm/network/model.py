@@ -55,8 +55,12 @@ class PDCNet(nn.Module):
         """Images of one size, RGB in [0, 1], (B, 3, H, W) -> their code."""
         size = (images.shape[-2], images.shape[-1])
         high_size = tuple(max(LOW_SIZE, side // 8 * 8) for side in size)
-        low = self._low_features(images)
-        high = self.backbone_high(self._resized(images, high_size), self.settings.strides)
+        if self.backbone_low is None and high_size == (LOW_SIZE, LOW_SIZE):  # both branches see the same
+            high = self.backbone_high(self._resized(images, high_size), (16, *self.settings.strides))
+            low = {4: high[16], 3: high[8]}
+        else:
+            low = self._low_features(images)
+            high = self.backbone_high(self._resized(images, high_size), self.settings.strides)
         return self._code(low | {n: high[self.strides[n]] for n in self.settings.levels[2:]}, size, high_size)
 
     def encode_low(self, images: Tensor) -> ImageCode:
@@ -118,7 +122,9 @@ class PDCNet(nn.Module):
         feature, position = level.decoder(torch.cat((F.leaky_relu(correlation, 0.1), zeros), 1))
         cells = (position + 1) * ((GRID - 1) / 2) - pixel_grid(GRID, GRID, like=position)
         if self.settings.soft_argmax:  # the decoder then corrects the correlation's own answer, zero being the middle
-            cells = cells - (GRID - 1) / 2 + expected_position(plain, GRID, GRID, level.temperature.exp())
+            scores = plain * level.temperature.exp()  # both ways: a match is the best of its row and of its column
+            scores = scores.log_softmax(1) + scores.flatten(2).log_softmax(2).view_as(scores)
+            cells = cells - (GRID - 1) / 2 + expected_position(scores, GRID, GRID)
         flow = cells * (LOW_SIZE / GRID)
         slices = _unit(F.relu(plain)) if level.slices is not None else None
         log_var, logits = level.mixture(slices, feature, None)
