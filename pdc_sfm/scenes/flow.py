@@ -44,9 +44,7 @@ def sight(camera: Camera, depth_map: np.ndarray, points: np.ndarray) -> tuple[np
 
 def _in_sight(pixels: np.ndarray, depth: np.ndarray, query_depth: np.ndarray) -> np.ndarray:
     """Compare with the query's own depth. Inverse depth is linear on planes, so interpolating it is exact there;
-
-    at edges, where the four neighbours lie on different surfaces, agreement with one of them is enough.
-    """
+    at edges, where the four pixels around lie on different surfaces, the nearest one decides."""
     height, width = query_depth.shape
     x0 = np.clip(np.floor(pixels[:, 0]).astype(int), 0, width - 2)
     y0 = np.clip(np.floor(pixels[:, 1]).astype(int), 0, height - 2)
@@ -57,8 +55,8 @@ def _in_sight(pixels: np.ndarray, depth: np.ndarray, query_depth: np.ndarray) ->
     wanted = 1 / depth
     between = (a * (1 - fx) + b * fx) * (1 - fy) + (c * (1 - fx) + d * fx) * fy
     planar = np.abs(between - wanted) < _TOLERANCE * wanted
-    one_of_them = np.min([np.abs(n - wanted) for n in (a, b, c, d)], axis=0) < _TOLERANCE * wanted
-    return planar | one_of_them
+    nearest = inverse[np.rint(pixels[:, 1]).astype(int), np.rint(pixels[:, 0]).astype(int)]
+    return planar | (np.abs(nearest - wanted) < _TOLERANCE * wanted)
 
 
 def _nearest(mask: np.ndarray, flow: np.ndarray, reference: Camera) -> np.ndarray:

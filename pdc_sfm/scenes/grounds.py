@@ -35,9 +35,9 @@ def setts(s: Spots) -> Look:
     joint = np.maximum(stripes(across * wide, wide, 0.018, s.pixel), stripes(v, 0.12, 0.018, s.pixel))
     corner = np.clip((fu * fu + fv * fv - 0.30) * 8, 0, 1) * fade
     joint = np.maximum(joint, corner)
-    grain = fractal(s.u, s.v, s.pixel, 0.03, 5, 0.85, 710)
+    grain = fractal(s.u, s.v, s.pixel, 0.03, 7, 0.97, 710)
     coat = fractal(s.u, s.v, s.pixel, 4.0, 7, 0.62, 720)
-    albedo = s.tint * (1 + 0.62 * (tone - 0.5) * fade + 0.2 * grain + 0.16 * coat)[:, None]
+    albedo = s.tint * (1 + 0.62 * (tone - 0.5) * fade + 0.3 * grain + 0.16 * coat)[:, None]
     warm = ((kind > 0.8) * 1.0 - (kind < 0.15) * 0.8) * fade
     albedo = albedo * (1 + 0.12 * warm[:, None] * np.array([1.2, 0.2, -0.9], np.float32))
     filling = blend(_SAND, _MOSS, np.clip(coat * 1.5, 0, 1)) * (0.75 + 0.3 * grain)[:, None]
@@ -56,9 +56,9 @@ def slabs(s: Spots) -> Look:
     joint = np.maximum(stripes(across * length, length, 0.012, s.pixel), stripes(s.v, width, 0.012, s.pixel))
     tone = hashed(column, row, 751 + (s.params[:, 0] * 50).astype(np.int64))
     fade = shown(0.3, s.pixel)
-    grain = fractal(s.u, s.v, s.pixel, 0.04, 6, 0.85, 760)
+    grain = fractal(s.u, s.v, s.pixel, 0.04, 8, 0.97, 760)
     coat = fractal(s.u, s.v, s.pixel, 2.5, 7, 0.62, 770)
-    albedo = s.tint * (1 + 0.3 * (tone - 0.5) * fade + 0.15 * grain + 0.18 * coat)[:, None]
+    albedo = s.tint * (1 + 0.3 * (tone - 0.5) * fade + 0.26 * grain + 0.18 * coat)[:, None]
     albedo = blend(albedo, _DIRT, 0.8 * joint)
     albedo = _spots_and_spills(albedo, s, coat)
     tilt = (np.stack([hashed(column, row, 755), hashed(column, row, 756)], 1) - 0.5) * (0.06 * fade)[:, None]
@@ -67,7 +67,7 @@ def slabs(s: Spots) -> Look:
 
 def road(s: Spots) -> Look:
     """Worn asphalt with patches and repaired seams. params: seed."""
-    grain = fractal(s.u, s.v, s.pixel, 0.02, 4, 0.9, 780)
+    grain = fractal(s.u, s.v, s.pixel, 0.02, 6, 0.95, 780)
     coat = fractal(s.u, s.v, s.pixel, 3.0, 7, 0.62, 785)
     patch = (hashed(np.floor(s.u / 2.3), np.floor(s.v / 3.1), 790) > 0.8) * 0.25
     seam = np.clip(1 - np.abs(value_noise(s.u / 1.9, s.v / 2.6, 791)) / (0.006 + 0.4 * s.pixel), 0, 1) * 0.5

@@ -167,8 +167,8 @@ def _beams(b: MeshBuilder, frame: Frame, house: House, windows: list[Opening]) -
 
 
 def _shell(b: MeshBuilder, frame: Frame, house: House) -> None:
-    """The plain walls at the sides and behind."""
-    skin = (house.wall.material, house.wall.tint * 0.9, house.wall.params)
+    """The plain walls at the sides and behind; no windows, so no marks of rain below them."""
+    skin = (house.wall.material, house.wall.tint * 0.9, house.wall.params[:3])
     b.box(frame, (0, -house.depth, 0), (house.width, 0, house.eaves), *skin, faces="+x-x-y")
 
 

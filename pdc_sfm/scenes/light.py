@@ -15,8 +15,7 @@ from pdc_sfm.scenes.raster import draw, parallel_drawing
 
 RADIUS = 40.0  # metres around the middle of the town that the maps cover
 CENTRE = np.array([0.0, 0.0, 6.0])
-SKY_MAP = 576  # samples along a side
-SUN_MAP = 2560
+COARSER = 4.5  # sky maps' texels against the sun's
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,9 @@ class FineShadowMap(ShadowMap):
         return lit.astype(np.float32)
 
 
-def shadow_map(mesh: Mesh, direction: np.ndarray, side: int = SKY_MAP, fine: bool = False) -> ShadowMap:
-    """Draw the town as the light sees it."""
+def shadow_map(mesh: Mesh, direction: np.ndarray, texel: float, fine: bool = False) -> ShadowMap:
+    """Draw the town as the light sees it, in texels of that many metres."""
+    side = round(2 * RADIUS / texel)
     direction = np.asarray(direction, float) / np.linalg.norm(direction)
     helper = np.array([0.0, 0.0, 1.0]) if abs(direction[2]) < 0.9 else np.array([0.0, 1.0, 0.0])
     right = np.cross(helper, direction)

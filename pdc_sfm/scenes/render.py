@@ -8,7 +8,7 @@ import numpy as np
 
 from pdc_sfm.scenes.camera import Camera
 from pdc_sfm.scenes.conditions import Conditions
-from pdc_sfm.scenes.light import SUN_MAP, contact_shade, lamp_light, shadow_map, sky_light
+from pdc_sfm.scenes.light import COARSER, contact_shade, lamp_light, shadow_map, sky_light
 from pdc_sfm.scenes.materials import paint
 from pdc_sfm.scenes.mesh import Mesh
 from pdc_sfm.scenes.noise import hashed, value_noise
@@ -56,8 +56,10 @@ class _Shadows:
         self.contact = []
         if moving is not None and len(moving):
             if conditions.sun_strength > 0:
-                self.sun.append(shadow_map(moving, conditions.sun_direction, SUN_MAP, fine=True))
-            self.contact = [shadow_map(moving, direction) for direction in scene.sky_directions[4::5]]
+                self.sun.append(shadow_map(moving, conditions.sun_direction, scene.texel, fine=True))
+            self.contact = [
+                shadow_map(moving, direction, COARSER * scene.texel) for direction in scene.sky_directions[4::5]
+            ]
 
 
 def _shade(

@@ -19,6 +19,7 @@ class SceneSettings:
     night_queries: int = 4
     depth: bool = True  # write depth maps beside the images
     sky_directions: int = 34  # from which sky light is gathered; fewer are faster and rougher
+    shadow_texel: float = 0.03  # metres: the sharpness of shadows
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, f"seed={self.seed} is not possible: it takes 0 or more")
@@ -28,6 +29,8 @@ class SceneSettings:
         require(2 <= self.database <= 999, f"database={self.database} is not possible: it takes 2 to 999 images")
         count = self.sky_directions
         require(1 <= count <= 500, f"sky_directions={count} is not possible: it takes 1 to 500")
+        texel = self.shadow_texel
+        require(0.01 <= texel <= 1, f"shadow_texel={texel} is not possible: it takes 0.01 to 1 metres")
         for name in ("day_queries", "night_queries"):
             require(
                 0 <= getattr(self, name) <= 999,

@@ -42,7 +42,7 @@ def planks(s: Spots) -> Look:
     """Boards along u. params: seed, board width."""
     wide = np.maximum(s.params[:, 1], 0.06)
     board = np.floor(s.v / wide)
-    grain = fractal(s.u / 12 + 3 * hashed(board, 0, 1010), s.v, s.pixel, 0.05, 6, 0.8, 1011)
+    grain = fractal(s.u / 12 + 3 * hashed(board, 0, 1010), s.v, s.pixel, 0.05, 8, 0.9, 1011)
     tone = hashed(board, (s.params[:, 0] * 100).astype(np.int64), 1012) - 0.5
     gap = stripes(s.v, wide, 0.008, s.pixel)
     wear = fractal(s.u + s.params[:, 0], s.v, s.pixel, 0.6, 5, 0.65, 1013)

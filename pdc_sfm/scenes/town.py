@@ -10,7 +10,7 @@ from pdc_sfm.scenes import furniture
 from pdc_sfm.scenes.blocks import build_ground, build_rows
 from pdc_sfm.scenes.camera import Camera
 from pdc_sfm.scenes.conditions import Conditions
-from pdc_sfm.scenes.light import SUN_MAP, ShadowMap, shadow_map, sky_directions
+from pdc_sfm.scenes.light import COARSER, ShadowMap, shadow_map, sky_directions
 from pdc_sfm.scenes.mesh import Frame, Mesh, MeshBuilder
 from pdc_sfm.scenes.plan import HALF, ISLAND, KERB, SIDEWALK
 from pdc_sfm.scenes.settings import SceneSettings
@@ -30,6 +30,7 @@ class Scene:
     lamp_colours: np.ndarray  # (k, 3)
     sky_directions: np.ndarray  # (d, 3)
     sky_maps: list[ShadowMap]
+    texel: float  # of the sun's shadows, metres
     _suns: dict[tuple[float, float], ShadowMap] = field(default_factory=dict)
 
     def visitors(self, conditions: Conditions, camera: Camera) -> Mesh | None:
@@ -43,7 +44,7 @@ class Scene:
         """The town's shadows; drawn once per position of the sun."""
         key = (conditions.sun_azimuth, conditions.sun_elevation)
         if key not in self._suns:
-            self._suns[key] = shadow_map(self.mesh, conditions.sun_direction, SUN_MAP, fine=True)
+            self._suns[key] = shadow_map(self.mesh, conditions.sun_direction, self.texel, fine=True)
         return self._suns[key]
 
 
@@ -56,9 +57,9 @@ def build_scene(settings: SceneSettings, lit: bool = True) -> Scene:
     build_rows(b, random)
     taken, lamps = _furnish(b, np.random.default_rng([seed, 2]))
     mesh = b.build()
-    directions = sky_directions(settings.sky_directions)
-    maps = [shadow_map(mesh, direction) for direction in directions] if lit else []
-    return Scene(mesh, np.array(taken), np.array(lamps), np.tile(_LAMP, (len(lamps), 1)), directions, maps)
+    directions, texel = sky_directions(settings.sky_directions), settings.shadow_texel
+    maps = [shadow_map(mesh, direction, COARSER * texel) for direction in directions] if lit else []
+    return Scene(mesh, np.array(taken), np.array(lamps), np.tile(_LAMP, (len(lamps), 1)), directions, maps, texel)
 
 
 def _furnish(b: MeshBuilder, random: np.random.Generator) -> tuple[list, list]:

@@ -19,10 +19,10 @@ def plaster(s: Spots) -> Look:
     u, v = s.u + s.params[:, 0] * 37.7, s.v
     coat = fractal(u, v, s.pixel, 2.6, 7, 0.66, seed)
     wash = fractal(u + 4, v, s.pixel, 6.0, 4, 0.6, seed + 5)
-    grain = fractal(u, v, s.pixel, 0.045, 6, 0.85, seed + 10)
+    grain = fractal(u, v, s.pixel, 0.045, 8, 0.97, seed + 10)
     mottle = fractal(u - 3, v, s.pixel, 0.5, 6, 0.85, seed + 15)
     spots = 0.30 * patches(u, v, s.pixel, 0.8, 0.35, seed + 20) + 0.30 * patches(u, v, s.pixel, 0.33, 0.3, seed + 24)
-    albedo = s.tint * (1 + 0.15 * coat + 0.12 * grain + 0.08 * wash + 0.13 * mottle + spots)[:, None]
+    albedo = s.tint * (1 + 0.15 * coat + 0.24 * grain + 0.08 * wash + 0.13 * mottle + spots)[:, None]
     albedo *= 1 + 0.05 * wash[:, None] * np.array([1.0, 0.2, -1.3], np.float32)
     streak = value_noise(u / 0.13, v / 2.8, seed + 30) * 0.6 + value_noise(u / 0.05, v / 1.3, seed + 31) * 0.4
     streak = np.clip(streak * shown(0.13, s.pixel) - 0.1, 0, 1) * np.clip(0.5 + coat, 0, 1)
@@ -49,10 +49,10 @@ def brick(s: Spots) -> Look:
     tone = hashed(column, row, seed)
     fade = shown(0.1, s.pixel)
     burnt = (hashed(column, row, seed + 1) > 0.88) * fade
-    grain = fractal(s.u, s.v, s.pixel, 0.06, 6, 0.8, 210)
+    grain = fractal(s.u, s.v, s.pixel, 0.06, 8, 0.97, 210)
     coat = fractal(s.u + s.params[:, 0] * 11, s.v, s.pixel, 3.0, 6, 0.6, 220)
     spots = 0.35 * patches(s.u, s.v, s.pixel, 0.6, 0.4, 240) + 0.3 * patches(s.u, s.v, s.pixel, 0.27, 0.4, 244)
-    face = s.tint * (1 + (tone - 0.5) * 0.55 * fade + 0.14 * grain + 0.16 * coat + spots)[:, None]
+    face = s.tint * (1 + (tone - 0.5) * 0.55 * fade + 0.28 * grain + 0.16 * coat + spots)[:, None]
     face = blend(face, s.tint * np.float32(0.35), 0.75 * burnt)
     face[:, 0] *= 1 + 0.14 * (hashed(column, row, seed + 2) - 0.5) * fade
     albedo = blend(face, _MORTAR * (1 + 0.15 * grain + 0.2 * coat)[:, None], 0.85 * mortar)
@@ -93,7 +93,7 @@ def timber(s: Spots) -> Look:
     """Old beams. params: seed, 1 if the grain runs along v."""
     upright = s.params[:, 1] > 0.5
     along, across = np.where(upright, s.v, s.u), np.where(upright, s.u, s.v) + s.params[:, 0]
-    grain = fractal(along / 14, across, s.pixel, 0.05, 6, 0.8, 500)
+    grain = fractal(along / 14, across, s.pixel, 0.05, 8, 0.9, 500)
     wear = fractal(along, across, s.pixel, 0.7, 5, 0.6, 510)
     split = np.clip(fractal(along / 20, across, s.pixel, 0.03, 3, 0.7, 520) - 0.75, 0, 0.4) * 2
     albedo = s.tint * ((1 + 0.32 * grain + 0.22 * wear) * (1 - split))[:, None]
@@ -111,8 +111,8 @@ def tiles(s: Spots) -> Look:
     seed = 600 + (s.params[:, 0] * 89).astype(np.int64)
     tone = hashed(column, row, seed)
     coat = fractal(s.u + 7 * s.params[:, 0], s.v, s.pixel, 2.4, 6, 0.65, 610)
-    grain = fractal(s.u, s.v, s.pixel, 0.07, 5, 0.8, 620)
-    albedo = s.tint * (1 + 0.6 * (tone - 0.5) * fade + 0.2 * coat + 0.15 * grain)[:, None]
+    grain = fractal(s.u, s.v, s.pixel, 0.07, 8, 0.95, 620)
+    albedo = s.tint * (1 + 0.6 * (tone - 0.5) * fade + 0.2 * coat + 0.25 * grain)[:, None]
     albedo *= (1 + 0.4 * patches(s.u, s.v, s.pixel, 0.9, 0.4, 630) + 0.35 * patches(s.u, s.v, s.pixel, 0.4, 0.3, 634))[
         :, None
     ]
@@ -142,10 +142,10 @@ def _drips(s: Spots) -> np.ndarray:
 
 def _stone_tone(s: Spots, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     coat = fractal(u, v, s.pixel, 1.1, 7, 0.78, 410)
-    grain = fractal(u, v, s.pixel, 0.03, 5, 0.85, 420)
+    grain = fractal(u, v, s.pixel, 0.03, 7, 0.97, 420)
     stains = patches(u, v, s.pixel, 0.45, 0.35, 415) + patches(u, v, s.pixel, 0.2, 0.35, 417)
     pits = np.clip(value_noise(u / 0.018, v / 0.018, 425) - 0.55, 0, 1) * shown(0.03, s.pixel)
-    return (1 + 0.24 * coat + 0.16 * grain + 0.26 * stains) * (1 - 0.7 * pits)
+    return (1 + 0.24 * coat + 0.30 * grain + 0.26 * stains) * (1 - 0.7 * pits)
 
 
 def _cracks(u: np.ndarray, v: np.ndarray, pixel: np.ndarray, seed: int) -> np.ndarray:
