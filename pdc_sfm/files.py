@@ -19,7 +19,11 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
+        partial.touch()
+        mode = partial.stat().st_mode  # as the user's umask has it: some writers make files that only their owner can read
+        partial.unlink()
         yield partial
+        os.chmod(partial, mode)
         with open(partial, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(partial, path)

@@ -2,6 +2,7 @@
 
   run       train on a folder of photographs, or continue a run
   finetune  adapt a network to a COLMAP model of your own images
+  calibrate correct the confidence of trained weights
   preview   write a sheet of training pairs with their ground truth
 
 Example:
@@ -17,6 +18,7 @@ import importlib
 SUBVERBS = {
     "run": "train on a folder of photographs, or continue a run",
     "finetune": "adapt a network to a COLMAP model of your own images",
+    "calibrate": "correct the confidence of trained weights",
     "preview": "write a sheet of training pairs with their ground truth",
 }
 

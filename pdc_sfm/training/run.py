@@ -1,22 +1,28 @@
-"""Training from folders: what `pdc-sfm train run` and `pdc-sfm train finetune` do."""
+"""Training from folders: what `pdc-sfm train run`, `finetune` and `calibrate` do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from pdc_sfm.errors import SettingsError, UserError
+from pdc_sfm.network import PDCNet
 from pdc_sfm.settings import load_settings
-from pdc_sfm.training.machine import say
+from pdc_sfm.training import calibration
+from pdc_sfm.training.batch import collate
+from pdc_sfm.training.machine import prepare_process, say
 from pdc_sfm.training.megadepth import open_megadepth
 from pdc_sfm.training.options import TrainSettings
+from pdc_sfm.training.pairs import PairSettings
 from pdc_sfm.training.photographs import open_cutouts, open_photographs
 from pdc_sfm.training.sources import FixedPairs, MixedSource, SyntheticSource
 from pdc_sfm.training.supervision import ModelScene, RealSource, Scene
 from pdc_sfm.training.trainer import TrainResult, train
-from pdc_sfm.weights import built_in_path, read_checkpoint
-from pdc_sfm.weights.checkpoint import BUILT_IN
+from pdc_sfm.weights import built_in_path, fill, read_checkpoint, save_network
+from pdc_sfm.weights.checkpoint import BUILT_IN, METADATA_KEY
 
 PRESETS = Path(__file__).resolve().parents[2] / "configs" / "train"
 
@@ -80,3 +86,38 @@ def finetune(
     settings = load_settings(TrainSettings, preset_path(str(config)), overrides)
     settings = replace(settings, network=architecture, start_from=str(weights))
     return train_on_folders(photos or images, settings, output, models=[(model, images)])
+
+
+@dataclass(frozen=True)
+class CalibrationResult:
+    """What calibration changed: tables as of `calibration.reliability` before and after, on pairs not fitted on."""
+
+    scale: float
+    shift: float
+    before: np.ndarray
+    after: np.ndarray
+
+    @property
+    def gaps(self) -> tuple[float, float]:
+        """The largest difference between stated and true share, before and after."""
+        return calibration.largest_gap(self.before), calibration.largest_gap(self.after)
+
+
+def calibrate(
+    weights: Path, photos: Path, output: Path, pairs: int = 64, size: int = 480, threads: int = 2
+) -> CalibrationResult:
+    """Calibrate weights on warped photographs that training kept apart; every fourth pair judges the fit."""
+    prepare_process(threads)
+    given = read_checkpoint(weights)
+    network = PDCNet(given.settings)
+    fill(network, given)
+    fixed = FixedPairs(open_photographs(photos, "validation"), None, PairSettings())
+    samples = fixed.moderate(pairs - pairs // 4, (size, size)) + fixed.hard(pairs // 4, (size, size))
+    judging = samples[::4]
+    fitting = [sample for number, sample in enumerate(samples) if number % 4]
+    scale, shift = calibration.fit(calibration.observe(network, (collate([sample]) for sample in fitting)))
+    seen = calibration.observe(network, (collate([sample]) for sample in judging))
+    tables = [calibration.reliability(stated, seen.right) for stated in (seen.stated(), seen.stated(scale, shift))]
+    calibration.apply(network, scale, shift)
+    save_network(output, network, extra={k: v for k, v in given.metadata.items() if k != METADATA_KEY})
+    return CalibrationResult(scale, shift, *tables)

@@ -133,6 +133,8 @@ def test_a_run_leaves_state_weights_tables_and_curve(undisturbed):
     assert (output / "curve.png").read_bytes()[:4] == b"\x89PNG"
     assert load_network(output / "best.safetensors").settings == settings.network
     assert load_settings(TrainSettings, output / "settings.yaml") == settings
+    modes = {file.stat().st_mode for file in output.iterdir()}
+    assert len(modes) == 1  # weights are as readable as any other file
 
 
 @pytest.mark.parametrize("pair", [1, 3])  # in the warm-up's last iteration, and with larger images

@@ -1,0 +1,95 @@
+"""Making P_1 mean what it says: two numbers, fitted on pairs the network was not trained on, put into its last layer.
+
+The finest level's logits become `scale * logits`, and the first component's also `+ shift`. Nothing depends on them but
+the confidence: flow and cost stay the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pdc_sfm.errors import CheckpointError
+from pdc_sfm.network import PDCNet, mixture
+from pdc_sfm.training.batch import Batch
+from pdc_sfm.training.loss import level_ground_truth
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What a network said of many cells, and whether it was right."""
+
+    log_var: Tensor  # (N, M)
+    logits: Tensor  # (N, M)
+    right: Tensor  # (N,) bool: |error|_inf below 1 px, the event P_1 is the probability of (Eq. 8)
+
+    def stated(self, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0) -> Tensor:
+        """P_1 (N,) with the logits changed."""
+        first = torch.zeros(self.logits.shape[1], dtype=self.logits.dtype)
+        first[0] = 1.0
+        logits = self.logits * scale + first * shift
+        return mixture.p_r(self.log_var[..., None, None], logits[..., None, None], 1.0).reshape(-1)
+
+
+@torch.no_grad()
+def observe(network: PDCNet, batches: Iterable[Batch]) -> Observations:
+    """The finest level's statements at visible cells."""
+    network.eval()
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
+    for batch in batches:
+        level = network(batch.reference, batch.query)[-1]
+        if level.logits is None or level.logits.shape[1] < 2:
+            raise CheckpointError("only a mixture of two or more components can be calibrated")
+        target, valid, hidden = level_ground_truth(level, batch, max_jump=6.0)
+        seen = valid & ~hidden
+        right = (level.flow - target).abs().amax(1) < 1
+        parts.append((level.log_var.movedim(1, -1)[seen], level.logits.movedim(1, -1)[seen], right[seen]))
+    log_var, logits, right = (torch.cat(column) for column in zip(*parts))
+    return Observations(log_var.double(), logits.double(), right)
+
+
+def fit(seen: Observations) -> tuple[float, float]:
+    """Scale and shift that make the stated probabilities most likely: logistic regression through Eq. 8."""
+    parameters = torch.zeros(2, dtype=torch.float64, requires_grad=True)  # log of the scale, shift
+    optimiser = torch.optim.LBFGS([parameters], max_iter=60, line_search_fn="strong_wolfe")
+    target = seen.right.double()
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        stated = seen.stated(parameters[0].exp(), parameters[1]).clamp(1e-6, 1 - 1e-6)
+        value = torch.nn.functional.binary_cross_entropy(stated, target)
+        value.backward()
+        return value
+
+    optimiser.step(loss)
+    log_scale, shift = parameters.detach().tolist()
+    return math.exp(log_scale), shift
+
+
+@torch.no_grad()
+def apply(network: PDCNet, scale: float, shift: float) -> None:
+    """Put scale and shift into the finest level's last layer."""
+    level = network.levels[str(network.settings.levels[-1])]
+    layer, first = getattr(level.predictor, "output", level.predictor), level.constraint.inputs
+    layer.weight[first:] *= scale
+    layer.bias[first:] *= scale
+    layer.bias[first] += shift
+
+
+def reliability(stated: Tensor, right: Tensor, bins: int = 10) -> np.ndarray:
+    """(bins, 3): pixels, mean P_1 and share of right ones, in equal steps of P_1 up to the highest it can take."""
+    which = (stated / mixture.highest_p_r(1.0) * bins).long().clamp(0, bins - 1).numpy()
+    counts = np.bincount(which, minlength=bins)
+    sums = [np.bincount(which, weight.double().numpy(), minlength=bins) for weight in (stated, right)]
+    return np.stack([counts, *(total / np.maximum(counts, 1) for total in sums)], 1)
+
+
+def largest_gap(table: np.ndarray, least: float = 0.01) -> float:
+    """The largest difference between stated and true share, over bins with at least this share of the pixels."""
+    filled = table[:, 0] >= least * table[:, 0].sum()
+    return float(np.abs(table[filled, 1] - table[filled, 2]).max())
