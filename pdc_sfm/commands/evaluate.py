@@ -13,6 +13,8 @@ import importlib
 
 SUBVERBS = {
     "homographies": "pairs made from any folder of photographs, of kinds from easy to hard",
+    "homography-pair": "two photographs of a plane and the homography between them",
+    "epipolar": "photographs with known cameras: matches near the epipolar line, relative poses",
 }
 
 

@@ -57,5 +57,5 @@ def run(args: argparse.Namespace) -> None:
     summary = summarize(result, settings, str(args.weights or "built-in"))
     print(photos.summary())
     print(text(summary))
-    for path in write_results(args.output, result, settings, summary):
+    for path in write_results(args.output, result, summary):
         print(path)

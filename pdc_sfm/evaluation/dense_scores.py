@@ -10,7 +10,7 @@ import numpy as np
 from pdc_sfm.dense.cyclic import cyclic_error_at
 from pdc_sfm.dense.estimate import DenseEstimate, PointEstimate
 from pdc_sfm.evaluation.calibration import Calibration
-from pdc_sfm.evaluation.flow import PCK_THRESHOLDS, FlowTally, end_point_error, pck
+from pdc_sfm.evaluation.flow import PCK_THRESHOLDS, FlowTally, pck
 from pdc_sfm.evaluation.sparsification import (
     Sparsification,
     aepe_cost,
@@ -124,8 +124,3 @@ def uncertainties(at: PointEstimate, backward: DenseEstimate | None, points: np.
     if backward is not None:
         result["forward-backward"] = cyclic_error_at(points, points + at.flow, at.valid, backward)
     return result
-
-
-def match_errors(matched: np.ndarray, true: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Distances of matched points (N, 2) from the true ones; infinite for what the other image does not show."""
-    return np.where(seen, end_point_error(matched, true), np.inf)

@@ -9,20 +9,17 @@ import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.evaluation.dense_scores import CONFIDENT, DenseScores, match_errors
+from pdc_sfm.evaluation.dense_scores import CONFIDENT, DenseScores
+from pdc_sfm.evaluation.match_scores import MatchScores, add_flow_truth, homography_error
 from pdc_sfm.evaluation.sift import match_sift
 from pdc_sfm.images import fitted_size
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.select import SelectSettings, select_matches
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.pixels import inside, transform
 from pdc_sfm.settings import require
 from pdc_sfm.training.pairs import Pair, PairSettings, PhotoSource, fixed_pairs, make_pair
 from pdc_sfm.training.photometric import PhotometricSettings
 from pdc_sfm.training.warps import WarpSettings
-
-SOUND = 3.0  # pixels; a homography from matches counts if it is this close on average over what both images show
-MOST_POINTS = 5000  # more change nothing but the time RANSAC takes
 
 _VIEW = WarpSettings(homography=1, affine=0, tps=0, mixed=0, moderate=1, rotated=0, strong=0)
 _ZOOM = WarpSettings(
@@ -65,34 +62,6 @@ class HomographySettings:
         require(min(self.size) >= 64, f"size={self.size}: both sides at least 64")
         for kind in self.kinds:
             require(kind in KINDS, f"kinds={kind} is not possible: choose from {', '.join(KINDS)}")
-
-
-@dataclass
-class MatchScores:
-    """Sparse matches of one kind of pairs, ours or SIFT's."""
-
-    counts: list[int] = field(default_factory=list)
-    within_1: list[float] = field(default_factory=list)
-    within_5: list[float] = field(default_factory=list)
-    homography_errors: list[float] = field(default_factory=list)
-
-    def add(self, matches: RawMatches, pair: Pair) -> None:
-        """Judge matches of reference and query by the pair's true flow."""
-        true = matches.keypoints0 + _flow_at(pair.flow, matches.keypoints0)
-        seen = inside(true, pair.query.shape[1::-1])  # in these pairs nothing is hidden but what is out of view
-        errors = match_errors(matches.keypoints1, true, seen)
-        self.counts.append(len(matches))
-        self.within_1.append(float(np.mean(errors <= 1)) if len(errors) else 0.0)
-        self.within_5.append(float(np.mean(errors <= 5)) if len(errors) else 0.0)
-        self.homography_errors.append(homography_error(matches, pair))
-
-    def summary(self) -> dict[str, float]:
-        return {
-            "matches": float(np.mean(self.counts)),
-            "within_1": float(np.mean(self.within_1)),
-            "within_5": float(np.mean(self.within_5)),
-            "homography_found": float(np.mean(np.array(self.homography_errors) <= SOUND)),
-        }
 
 
 @dataclass
@@ -139,9 +108,9 @@ def evaluate_homographies(
             codes = [matcher.encode(image) for image in (pair.reference, pair.query)]
             forward, backward = matcher.estimator.estimate_both(*codes)
             matches = select_matches(forward, backward, settings.select)
-            judge_pair(pair, forward, backward, found.dense, settings)
-            found.ours.add(matches, pair)
-            found.sift.add(match_sift(pair.reference, pair.query), pair)
+            judge_flow(pair, forward, backward, found.dense, settings.dense)
+            judge_matches(pair, matches, found.ours)
+            judge_matches(pair, match_sift(pair.reference, pair.query), found.sift)
             if found.example is None:
                 found.example = (pair, matches, forward)
             if progress:
@@ -151,13 +120,27 @@ def evaluate_homographies(
     return result
 
 
-def judge_pair(
-    pair: Pair, forward: DenseEstimate, backward: DenseEstimate, scores: DenseScores, settings: HomographySettings
+def judge_flow(
+    pair: Pair, forward: DenseEstimate, backward: DenseEstimate, scores: DenseScores, settings: DenseSettings
 ) -> None:
     """Add the errors of an estimate at all pixels that both images show."""
+    height, width = pair.query.shape[:2]
+    seen = fitted_size((width, height), settings.min_side, settings.max_side)[0] / width
+    scores.add(forward, backward, *_truth(pair), query_seen=seen)
+
+
+def judge_matches(pair: Pair, matches: RawMatches, scores: MatchScores) -> None:
+    """Add the matches of a pair whose images nothing but their borders hide."""
+    scores.counts.append(len(matches))
+    add_flow_truth(scores, matches, pair.flow, None, pair.query.shape[1::-1])
+    scores.homography_errors.append(homography_error(matches, *_truth(pair)))
+
+
+def _truth(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels of the reference that both images show, and where: (N, 2) twice."""
     y, x = np.nonzero(pair.visible)
     points = np.stack([x, y], -1).astype(np.float64)
-    scores.add(forward, backward, points, points + pair.flow[y, x], query_seen=_network_scale(settings))
+    return points, points + pair.flow[y, x]
 
 
 def _judge_unrelated(
@@ -175,23 +158,6 @@ def _judge_unrelated(
             progress("unrelated", result)
 
 
-def homography_error(matches: RawMatches, pair: Pair) -> float:
-    """Mean error, over what both images show, of the homography that RANSAC finds from matches; infinite if none."""
-    import cv2
-
-    if len(matches) < 4:
-        return float("inf")
-    every = slice(None, None, -(-len(matches) // MOST_POINTS))
-    points0, points1 = matches.keypoints0[every], matches.keypoints1[every]
-    homography, _ = cv2.findHomography(points0, points1, cv2.USAC_MAGSAC, 2.0, maxIters=5000)
-    if homography is None:
-        return float("inf")
-    y, x = np.nonzero(pair.visible)
-    points = np.stack([x, y], -1).astype(np.float64)
-    error = np.linalg.norm(transform(points, homography / homography[2, 2]) - points - pair.flow[y, x], axis=-1)
-    return float(error.mean()) if np.isfinite(error).all() else float("inf")
-
-
 def _pair_settings(
     size: tuple[int, int], warp: WarpSettings, light: dict[str, float], unrelated: float = 0.0
 ) -> PairSettings:
@@ -200,18 +166,3 @@ def _pair_settings(
         size=size, objects=0, perturbations=False, unrelated=unrelated, flip=0, mask="none", warp=warp,
         photometric=photometric,
     )  # fmt: skip
-
-
-def _network_scale(settings: HomographySettings) -> float:
-    """Pixels of the network's input per pixel of the pairs."""
-    height, width = settings.size
-    return fitted_size((width, height), settings.dense.min_side, settings.dense.max_side)[0] / width
-
-
-def _flow_at(flow: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The true flow (H, W, 2) at points (N, 2), bilinear."""
-    from scipy.ndimage import map_coordinates
-
-    # nearest: a cell's centre may lie up to half a pixel beyond the outermost ones
-    at = points.T[::-1].astype(np.float64)
-    return np.stack([map_coordinates(flow[..., c], at, order=1, mode="nearest") for c in (0, 1)], -1)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS, DenseScores
-from pdc_sfm.evaluation.homographies import SOUND, HomographyResult, HomographySettings
+from pdc_sfm.evaluation.homographies import HomographyResult, HomographySettings
+from pdc_sfm.evaluation.match_scores import SOUND
 from pdc_sfm.evaluation.plots import plot_calibration, plot_sparsification
 from pdc_sfm.evaluation.tables import number, percent, table, write_json
 from pdc_sfm.images import write_image
@@ -19,7 +20,8 @@ from pdc_sfm.settings import to_dict
 def summarize(result: HomographyResult, settings: HomographySettings, weights: str) -> dict[str, Any]:
     """Every figure, as plain numbers."""
     dense = {kind: found.dense.summary() for kind, found in result.kinds.items()}
-    dense["all"] = DenseScores.union([found.dense for found in result.kinds.values()]).summary()
+    if len(dense) > 1:
+        dense["all"] = DenseScores.union([found.dense for found in result.kinds.values()]).summary()
     matches = {
         kind: {"ours": found.ours.summary(), "sift": found.sift.summary()} for kind, found in result.kinds.items()
     }
@@ -41,8 +43,9 @@ def summarize(result: HomographyResult, settings: HomographySettings, weights: s
 def text(summary: dict[str, Any]) -> str:
     """The tables."""
     parts = [_dense_table(summary["dense"]), _ause_table(summary["dense"]), _match_table(summary["matches"])]
-    if "calibration" in summary["dense"]["all"]:
-        parts.append(_calibration_table(summary["dense"]["all"]))
+    whole = list(summary["dense"].values())[-1]
+    if "calibration" in whole:
+        parts.append(_calibration_table(whole))
     unrelated = summary["unrelated"]
     if unrelated["pairs"]:
         parts.append(
@@ -52,9 +55,7 @@ def text(summary: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def write_results(
-    folder: Path, result: HomographyResult, settings: HomographySettings, summary: dict[str, Any]
-) -> list[Path]:
+def write_results(folder: Path, result: HomographyResult, summary: dict[str, Any]) -> list[Path]:
     """JSON, text, plots, and a picture of the first pair of each kind."""
     whole = DenseScores.union([found.dense for found in result.kinds.values()])
     write_json(folder / "results.json", summary)

@@ -15,12 +15,12 @@ from pdc_sfm.evaluation.homographies import (
     KINDS,
     HomographySettings,
     evaluate_homographies,
-    homography_error,
-    judge_pair,
+    judge_flow,
     pairs_of,
     unrelated_pairs,
 )
 from pdc_sfm.evaluation.homography_report import summarize, text, write_results
+from pdc_sfm.evaluation.match_scores import homography_error
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import inside
 
@@ -93,7 +93,7 @@ def test_calibration_counts_pixels_of_the_network(min_side, offset, within):
     forward = KnowingMatcher(settings, offset)
     pair = next(iter(pairs_of(PHOTOS, "viewpoint", settings)))
     scores = DenseScores()
-    judge_pair(pair, *forward.estimate_both(pair.reference, pair.query), scores, settings)
+    judge_flow(pair, *forward.estimate_both(pair.reference, pair.query), scores, settings.dense)
     assert scores.summary()["calibration"][9]["observed"] == within
 
 
@@ -119,8 +119,7 @@ def test_strong_zoom_zooms_more_than_zoom():
 
 
 def test_too_few_matches_give_no_homography():
-    pair = next(iter(pairs_of(PHOTOS, "viewpoint", SETTINGS)))
-    assert homography_error(RawMatches.empty(), pair) == np.inf
+    assert homography_error(RawMatches.empty(), np.zeros((1, 2)), np.zeros((1, 2))) == np.inf
 
 
 def test_results_are_printed_and_written(exact, tmp_path):
@@ -128,7 +127,7 @@ def test_results_are_printed_and_written(exact, tmp_path):
     said = text(summary)
     for word in ("viewpoint", "blur", "all", "AUSE", "SIFT", "Calibration", "Unrelated"):
         assert word in said
-    written = write_results(tmp_path, exact, SETTINGS, summary)
+    written = write_results(tmp_path, exact, summary)
     assert all(path.exists() for path in written)
     stored = json.loads((tmp_path / "results.json").read_text())
     assert stored["settings"]["count"] == 2

@@ -1,0 +1,55 @@
+"""Judge one pair of photographs of a plane by the homography between them.
+
+The homography takes pixels of the first image to pixels of the second: nine numbers in a text file, or OpenCV's XML.
+Settings (key=value) as for `pdc-sfm pair`.
+
+Example (images of Debian's package opencv-doc):
+  pdc-sfm evaluate homography-pair graf1.png graf3.png H1to3p.xml dense.method=homography
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("image0", type=Path, help="the first image: the reference")
+    parser.add_argument("image1", type=Path, help="the second image")
+    parser.add_argument("homography", type=Path, help="file of the homography from the first to the second image")
+    parser.add_argument("--output", type=Path, help="folder for results.json and pictures")
+    parser.add_argument("--weights", help="weights file; without it the built-in model")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from pdc_sfm.evaluation.homographies import (
+        HomographyResult,
+        HomographySettings,
+        KindResult,
+        judge_flow,
+        judge_matches,
+    )
+    from pdc_sfm.evaluation.homography_pair import load_pair
+    from pdc_sfm.evaluation.homography_report import summarize, text, write_results
+    from pdc_sfm.evaluation.sift import match_sift
+    from pdc_sfm.matcher import MatchSettings, load_matcher, match_images
+    from pdc_sfm.settings import load_settings
+
+    match = load_settings(MatchSettings, args.config, args.settings)
+    pair = load_pair(args.image0, args.image1, args.homography)
+    result = match_images(pair.reference, pair.query, matcher=load_matcher(args.weights, match, args.device))
+    found = KindResult(example=(pair, result.matches, result.forward))
+    judge_flow(pair, result.forward, result.backward, found.dense, match.dense)
+    judge_matches(pair, result.matches, found.ours)
+    judge_matches(pair, match_sift(pair.reference, pair.query), found.sift)
+    settings = HomographySettings(count=1, size=pair.visible.shape, dense=match.dense, select=match.select)
+    whole = HomographyResult({f"{args.image0.name} {args.image1.name}": found}, [], [], [])
+    summary = summarize(whole, settings, str(args.weights or "built-in"))
+    print(text(summary))
+    if args.output:
+        for path in write_results(args.output, whole, summary):
+            print(path)

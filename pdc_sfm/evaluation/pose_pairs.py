@@ -1,0 +1,119 @@
+"""Two-view pose estimation (Sec. 4.4): matches with P_1 > 0.1 of images at one size, five points, RANSAC, 1 px / focal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from pdc_sfm.colmap.relative_pose import RelativePoseSettings, estimate_relative_pose
+from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.evaluation.match_scores import MatchScores
+from pdc_sfm.evaluation.poses import relative_pose_error
+from pdc_sfm.evaluation.sift import match_sift
+from pdc_sfm.images import fitted_size, read_image
+from pdc_sfm.matcher import Matcher
+from pdc_sfm.matches.select import SelectSettings
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import Size, to_colmap
+
+NEAR = 2.0  # original pixels from the true epipolar line within which a match can be right
+
+
+@dataclass(frozen=True)
+class PosePair:
+    """Two images with known cameras. Intrinsics (3, 3) are COLMAP's: (0, 0) is the corner of the image."""
+
+    name: str
+    image0: Path
+    image1: Path
+    intrinsics0: np.ndarray
+    intrinsics1: np.ndarray
+    cam1_from_cam0: np.ndarray  # (3, 4)
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class PoseSettings:
+    """The paper's: smallest side 480, P_1 > 0.1 of one direction, at a quarter of the resolution."""
+
+    dense: DenseSettings = field(default_factory=DenseSettings)
+    select: SelectSettings = field(default_factory=lambda: SelectSettings(directions="forward"))
+    pose: RelativePoseSettings = field(default_factory=RelativePoseSettings)
+    sift: bool = True  # measure SIFT on the same pairs
+
+
+@dataclass
+class PoseScores:
+    """Ours and SIFT's."""
+
+    ours: MatchScores = field(default_factory=MatchScores)
+    sift: MatchScores = field(default_factory=MatchScores)
+    rows: list[dict] = field(default_factory=list)  # each pair's figures
+
+
+def evaluate_poses(
+    pairs: Iterable[PosePair],
+    matcher: Matcher,
+    settings: PoseSettings,
+    progress: Callable[[str], None] | None = None,
+) -> dict[str, PoseScores]:
+    """Scores by group, in the order in which the groups occur."""
+    groups: dict[str, PoseScores] = {}
+    for pair in pairs:
+        scores = groups.setdefault(pair.group, PoseScores())
+        images = [read_image(path) for path in (pair.image0, pair.image1)]
+        codes = [matcher.encode(image, str(path)) for image, path in zip(images, (pair.image0, pair.image1))]
+        sizes = [image.shape[1::-1] for image in images]
+        row = {"pair": pair.name, "group": pair.group}
+        row["ours"] = judge_pose(pair, matcher.match(*codes), sizes, scores.ours, settings)
+        if settings.sift:
+            row["sift"] = judge_pose(pair, match_sift(*images), sizes, scores.sift, settings)
+        scores.rows.append(row)
+        if progress:
+            progress(pair.name)
+    return groups
+
+
+def judge_pose(
+    pair: PosePair, matches: RawMatches, sizes: list[Size], scores: MatchScores, settings: PoseSettings
+) -> dict[str, float]:
+    """Add the matches of a pair; returns its figures, errors in degrees."""
+    near = epipolar_distance(matches, pair) <= NEAR
+    rotation, translation = pose_errors(pair, matches, sizes, settings)
+    scores.counts.append(len(matches))
+    scores.epipolar.append(float(near.mean()) if len(near) else 0.0)
+    scores.pose_errors.append(max(rotation, translation))
+    return {"matches": len(matches), "epipolar": scores.epipolar[-1], "rotation": rotation, "translation": translation}
+
+
+def pose_errors(pair: PosePair, matches: RawMatches, sizes: list[Size], settings: PoseSettings) -> tuple[float, float]:
+    """Rotation and translation error in degrees of the pose found from matches; infinite if none is found.
+
+    Points and intrinsics are scaled to the size the network saw, so that the threshold of 1 pixel is one of that size.
+    """
+    points, intrinsics = [], []
+    for xy, matrix, size in zip((matches.keypoints0, matches.keypoints1), (pair.intrinsics0, pair.intrinsics1), sizes):
+        seen = fitted_size(size, settings.dense.min_side, settings.dense.max_side)
+        factor = np.array([seen[0] / size[0], seen[1] / size[1]])
+        points.append(to_colmap(xy.astype(np.float64)) * factor)
+        intrinsics.append(np.diag([*factor, 1.0]) @ matrix)
+    found = estimate_relative_pose(*points, *intrinsics, settings.pose)
+    if found is None:
+        return float("inf"), float("inf")
+    return relative_pose_error(found.cam1_from_cam0, pair.cam1_from_cam0)
+
+
+def epipolar_distance(matches: RawMatches, pair: PosePair) -> np.ndarray:
+    """Distance of each match's second point from the true epipolar line of its first, (N,) original pixels."""
+    rotation, t = pair.cam1_from_cam0[:, :3], pair.cam1_from_cam0[:, 3]
+    cross = np.array([[0, -t[2], t[1]], [t[2], 0, -t[0]], [-t[1], t[0], 0]])
+    fundamental = np.linalg.inv(pair.intrinsics1).T @ cross @ rotation @ np.linalg.inv(pair.intrinsics0)
+    x0, x1 = (
+        np.c_[to_colmap(xy.astype(np.float64)), np.ones(len(matches))]
+        for xy in (matches.keypoints0, matches.keypoints1)
+    )
+    lines = x0 @ fundamental.T  # (N, 3), a x + b y + c = 0 in the second image
+    return np.abs((lines * x1).sum(1)) / np.maximum(np.linalg.norm(lines[:, :2], axis=1), 1e-12)
