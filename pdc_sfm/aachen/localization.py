@@ -130,12 +130,14 @@ def run_localization(
     retrieve: Retriever | Path | str,
     settings: AachenSettings | None = None,
     matching: Any = None,
+    retrieving: Any = None,
     say: Callable[[str], None] = print,
     verbose: bool = False,
 ) -> tuple[Path, LocalizationResult]:
     """From the dataset's folder to the file one uploads, and its content.
 
-    `retrieve` may be a finished list. `matching` describes `match` (its settings): if it changes, matching is repeated.
+    `retrieve` may be a finished list. `matching` and `retrieving` describe `match` and `retrieve` (their settings): if
+    they change, what depends on them is repeated.
     """
     settings, output = settings or AachenSettings(), Path(output)
     retrieve = Path(retrieve) if isinstance(retrieve, str) else retrieve
@@ -145,7 +147,7 @@ def run_localization(
     run = _Run(dataset, output, match, retrieve, settings, verbose)
     results = run.file(dataset.result_name(settings.method))
     version = {"version": dataset.version, "root": str(dataset.root.resolve()), "covisible": settings.covisible}
-    queries = {"list": str(given), "retrieved": settings.retrieved}
+    queries = {"list": str(given), "retrieved": settings.retrieved, "settings": retrieving}
     with exclusive(run.file("steps.json")):
         steps = Steps(output, say)
         poses = [run.file("sfm_reference") / SUMMARY, run.file("pairs-db.txt")]

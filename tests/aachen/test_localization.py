@@ -54,8 +54,18 @@ def test_retrieval_may_be_a_function(tmp_path):
         assert database == DATABASE
         write_pairs(target, [(query, image) for query in queries for image in database[:count]])
 
-    _, result = run_localization(dataset, tmp_path / "out", exact_matcher(scene), retrieve)
+    _, result = run_localization(dataset, tmp_path / "out", exact_matcher(scene), retrieve, retrieving={"mode": "a"})
     assert len(result.poses) == 3
+    lines = []
+    run_localization(dataset, tmp_path / "out", exact_matcher(scene), retrieve, retrieving={"mode": "b"}, say=lines.append)
+    assert lines == [
+        "reference poses: done before",
+        "matching: done before",
+        "triangulation: done before",
+        "retrieval ...",
+        "matching queries ...",
+        "localisation ...",
+    ]
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
