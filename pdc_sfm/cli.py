@@ -19,6 +19,7 @@ VERBS = {
     "keypoints": "detect keypoints, to snap dense matches to",
     "weights": "inspect a weights file, or convert it to safetensors",
     "train": "train a network, adapt one to a reconstruction, or look at training pairs",
+    "retrieve": "find the database images that show what a query shows",
     "reconstruct": "cameras and points from images and their matches",
     "triangulate": "points from matches of images whose cameras are known",
     "localize": "poses of queries in a model",

@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING, Any
 from pdc_sfm.commands.mapping_arguments import add_settings
 
 if TYPE_CHECKING:
+    from pdc_sfm.aachen.localization import Retriever
     from pdc_sfm.engine.run import RunSettings
 
 LOCALIZE = """Settings (key=value):
   match.KEY                 matching, see `pdc-sfm match --help`; --config is a file of these, e.g. configs/aachen.yaml
+  retrieve.KEY              without --retrieval, see `pdc-sfm retrieve --help`
   method=pdcnet_plus        in the name of the result
   covisible=20              database images matched with each database image
   retrieved=50              database images matched with each query
@@ -78,6 +80,7 @@ def _localize(args: argparse.Namespace, dataset: Any) -> int:
     from pdc_sfm.settings import load_settings
 
     matching, rest = _matching_settings(args)
+    retrieval, rest = _split(rest, "retrieve.")
     settings = load_settings(AachenSettings, None, rest)
     if args.check:
         check_localization(dataset, args.retrieval)
@@ -87,9 +90,10 @@ def _localize(args: argparse.Namespace, dataset: Any) -> int:
         dataset,
         args.output,
         engine_matcher(matching, args.keypoints),
-        args.retrieval or _retriever(matching),
+        args.retrieval or _retriever(matching, retrieval),
         settings,
         describe_matching(matching, args.keypoints),
+        retrieving=retrieval,
         verbose=args.verbose,
     )
     for line in result.left_out:
@@ -126,12 +130,27 @@ def _matching_settings(args: argparse.Namespace) -> tuple[RunSettings, list[str]
     from pdc_sfm.engine.run import RunSettings
     from pdc_sfm.settings import load_settings
 
-    own = [word.removeprefix("match.") for word in args.settings if word.startswith("match.")]
-    rest = [word for word in args.settings if not word.startswith("match.")]
+    own, rest = _split(args.settings, "match.")
     return load_settings(RunSettings, args.config, own), rest
 
 
-def _retriever(matching: RunSettings) -> Any:
-    from pdc_sfm.errors import SettingsError
+def _split(words: list[str], prefix: str) -> tuple[list[str], list[str]]:
+    """Settings with a prefix, without it, and all others."""
+    own = [word.removeprefix(prefix) for word in words if word.startswith(prefix)]
+    return own, [word for word in words if not word.startswith(prefix)]
 
-    raise SettingsError("give a retrieval list: --retrieval pairs.txt")
+
+def _retriever(matching: RunSettings, words: list[str]) -> Retriever:
+    """Our own retrieval, with the same network and memory as matching."""
+    from pdc_sfm.commands.retrieve import tell
+    from pdc_sfm.retrieval import RetrievalSettings, retrieve
+    from pdc_sfm.settings import load_settings, to_dict
+
+    same = [f"{key}={value}" for key in ("weights", "device", "memory") if (value := getattr(matching, key)) is not None]
+    settings = load_settings(RetrievalSettings, None, [*same, *words])
+
+    def find(images: Path, queries: list[str], database: list[str], count: int, target: Path) -> None:
+        tell(retrieve(images, queries, database, target, count, settings, show=True))
+
+    find.description = to_dict(settings)  # other settings repeat the step
+    return find

@@ -19,9 +19,10 @@ def order_pairs(pairs: np.ndarray, capacity: int) -> np.ndarray:
     The order is good for other capacities as well. Earlier images of the list win ties, so it is always the same.
     """
     count = int(pairs.max()) + 1 if len(pairs) else 0
-    partners: list[dict[int, int]] = [{} for _ in range(count)]  # of each image: partner -> pair, while still to do
+    partners: list[dict[int, list[int]]] = [{} for _ in range(count)]  # of each image: partner -> pairs still to do
     for index, (first, second) in enumerate(pairs.tolist()):
-        partners[first][second] = partners[second][first] = index
+        partners[second][first] = partners[first].setdefault(second, [])  # a pair may come in both orders
+        partners[first][second].append(index)
     window: OrderedDict[int, None] = OrderedDict()  # images in memory, least recently used first
     inside = [0] * count  # pairs of each image with images of the window
     heap: list[tuple[float, int]] = []  # (minus the share, image), possibly outdated
@@ -37,7 +38,7 @@ def order_pairs(pairs: np.ndarray, capacity: int) -> np.ndarray:
             _leave(window, inside, partners, image)
         ready = [other for other in partners[image] if other in window]
         for other in ready:
-            order.append(partners[image].pop(other))
+            order += partners[image].pop(other)
             del partners[other][image]
             window.move_to_end(other)
             if not partners[other]:
@@ -52,7 +53,10 @@ def order_pairs(pairs: np.ndarray, capacity: int) -> np.ndarray:
 
 
 def _next_image(
-    heap: list[tuple[float, int]], window: OrderedDict[int, None], inside: list[int], partners: list[dict[int, int]]
+    heap: list[tuple[float, int]],
+    window: OrderedDict[int, None],
+    inside: list[int],
+    partners: list[dict[int, list[int]]],
 ) -> int | None:
     """The image with the largest share of its pairs inside the window; None if none has any."""
     while heap:
@@ -66,7 +70,9 @@ def _next_image(
     return None
 
 
-def _leave(window: OrderedDict[int, None], inside: list[int], partners: list[dict[int, int]], entering: int) -> None:
+def _leave(
+    window: OrderedDict[int, None], inside: list[int], partners: list[dict[int, list[int]]], entering: int
+) -> None:
     """The image unused for longest leaves the window, unless it is about to be used."""
     leaving = next((image for image in window if image not in partners[entering]), next(iter(window)))
     del window[leaving]

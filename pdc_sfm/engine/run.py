@@ -137,9 +137,9 @@ def _made_by(settings: RunSettings, matcher: Matcher | None, anchors: _Anchors |
     """What decides the raw matches, as plain values."""
     made_by: dict[str, Any] = {"dense": to_dict(settings.dense), "select": to_dict(settings.select)}
     if matcher is None:
-        from pdc_sfm.weights import built_in_path, sha256
+        from pdc_sfm.weights import sha256, weights_path
 
-        made_by["weights"] = sha256(settings.weights or built_in_path())[:16]
+        made_by["weights"] = sha256(weights_path(settings.weights))[:16]
     else:
         made_by["matcher"] = getattr(matcher, "identity", type(matcher).__name__)
     if anchors is not None:

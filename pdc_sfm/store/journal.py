@@ -16,7 +16,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ MAGIC = b"PDM1"
 SEGMENT_BYTES = 256 << 20  # only the last segment is read through on opening
 FLUSH_SECONDS = 5.0  # a kill loses nothing that was written; a power cut loses at most this
 
+Store = TypeVar("Store", bound="RawStore")
+
 
 class _Place(NamedTuple):
     segment: Path
@@ -43,6 +45,9 @@ class _Place(NamedTuple):
 
 class RawStore:
     """Raw matches by pair. One process writes (`open_raw_store` holds the lock), any number may read."""
+
+    magic = MAGIC
+    match_bytes = 20  # of a match: two points and a score, float32
 
     def __init__(self, folder: Path | str):
         self.folder = Path(folder)
@@ -75,7 +80,7 @@ class RawStore:
     def read(self, pair: tuple[str, str]) -> RawMatches:
         """The matches of a finished pair."""
         place = self._places[pair]
-        size = place.names_bytes + place.count * 20
+        size = place.names_bytes + place.count * self.match_bytes
         with open(place.segment, "rb") as file:
             file.seek(place.offset)
             body = file.read(size)
@@ -91,10 +96,9 @@ class RawStore:
     def append(self, pair: tuple[str, str], matches: RawMatches, sizes: tuple[Size, Size]) -> None:
         """Add the matches of a pair and its images' sizes; on return they survive the end of this process."""
         names = "\0".join(pair).encode()
-        arrays = (matches.keypoints0, matches.keypoints1, matches.scores)
-        body = names.ljust(-(-len(names) // 4) * 4, b"\0") + b"".join(a.astype("<f4").tobytes() for a in arrays)
-        names_bytes = len(body) - 20 * len(matches)
-        header = HEADER.pack(MAGIC, names_bytes, len(matches), *sizes[0], *sizes[1], zlib.crc32(body))
+        body = names.ljust(-(-len(names) // 4) * 4, b"\0") + self._pack(matches)
+        names_bytes = len(body) - self.match_bytes * len(matches)
+        header = HEADER.pack(self.magic, names_bytes, len(matches), *sizes[0], *sizes[1], zlib.crc32(body))
         file = self._writable()
         start = file.tell()
         try:
@@ -111,6 +115,10 @@ class RawStore:
         self._last_good = start + HEADER.size + len(body)
         if time.monotonic() - self._flushed > FLUSH_SECONDS:
             self.flush()
+
+    def _pack(self, matches: RawMatches) -> bytes:
+        arrays = (matches.keypoints0, matches.keypoints1, matches.scores)
+        return b"".join(a.astype("<f4").tobytes() for a in arrays)
 
     def flush(self) -> None:
         """Wait until everything written is on the disk."""
@@ -135,8 +143,8 @@ class RawStore:
             while len(header := file.read(HEADER.size)) == HEADER.size:
                 magic, names_bytes, count, w0, h0, w1, h1, checksum = HEADER.unpack(header)
                 start = end + HEADER.size
-                stop = start + names_bytes + 20 * count
-                if magic != MAGIC or stop > size:
+                stop = start + names_bytes + self.match_bytes * count
+                if magic != self.magic or stop > size:
                     break
                 body = file.read(stop - start if verify else names_bytes)
                 if verify and zlib.crc32(body) != checksum:
@@ -164,10 +172,28 @@ class RawStore:
         return self._file
 
 
+class CountStore(RawStore):
+    """How many matches each pair has, without the matches: for retrieval, which looks at far more pairs than it keeps."""
+
+    magic = b"PDN1"
+    match_bytes = 0
+
+    def _pack(self, matches: RawMatches) -> bytes:
+        return b""
+
+    def read(self, pair: tuple[str, str]) -> RawMatches:
+        raise NotImplementedError("a CountStore keeps no matches")
+
+
 @contextlib.contextmanager
 def open_raw_store(
-    folder: Path | str, settings: Mapping[str, Any], *, overwrite: bool = False, wait: bool = False
-) -> Iterator[RawStore]:
+    folder: Path | str,
+    settings: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+    wait: bool = False,
+    kind: type[Store] = RawStore,
+) -> Iterator[Store]:
     """Open a store for writing, alone. `settings` must be those it was made with; `overwrite` starts it anew."""
     folder = Path(folder)
     with exclusive(folder, wait):
@@ -175,7 +201,7 @@ def open_raw_store(
             shutil.rmtree(folder)
         folder.mkdir(parents=True, exist_ok=True)
         _keep_settings(folder, settings)
-        store = RawStore(folder)
+        store = kind(folder)
         try:
             yield store
         finally:

@@ -9,6 +9,7 @@ from pdc_sfm.weights.checkpoint import (
     read_tensors,
     save_network,
     sha256,
+    weights_path,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "read_tensors",
     "save_network",
     "sha256",
+    "weights_path",
 ]

@@ -105,7 +105,7 @@ def read_checkpoint(path: Path | str) -> Checkpoint:
 
 def load_network(path: Path | str | None = None, device: str | torch.device = "cpu") -> PDCNet:
     """A network ready for inference: from a file, or the built-in compact one."""
-    checkpoint = read_checkpoint(built_in_path() if path is None or str(path) == BUILT_IN else path)
+    checkpoint = read_checkpoint(weights_path(path))
     network = PDCNet(checkpoint.settings)
     fill(network, checkpoint)
     return for_inference(network).to(device)
@@ -128,6 +128,11 @@ def fill(network: PDCNet, checkpoint: Checkpoint) -> None:
             f"`pdc-sfm weights inspect` lists them"
         )
     network.load_state_dict({n: t.float() if t.is_floating_point() else t for n, t in checkpoint.tensors.items()})
+
+
+def weights_path(weights: Path | str | None) -> Path:
+    """The file that a weights setting means: none, or the built-in model's name, is the built-in model."""
+    return built_in_path() if weights is None or str(weights) == BUILT_IN else Path(weights)
 
 
 def built_in_path() -> Path:
@@ -157,8 +162,11 @@ def save_tensors(path, tensors: Mapping[str, Tensor], settings: NetworkSettings,
 
 def sha256(path: Path | str) -> str:
     """Hash of a file, as published beside downloads."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256(file)
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256(file)
+    except OSError as error:
+        raise CheckpointError(f"cannot read weights {path}: {error.strerror or error}") from None
 
 
 def _sha256(file) -> str:

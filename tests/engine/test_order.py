@@ -99,3 +99,8 @@ def test_memory_is_written_as_people_write_it(text, expected):
 def test_a_wrong_size_is_refused(text):
     with pytest.raises(SettingsError, match="8GB"):
         parse_bytes(text)
+
+
+def test_a_pair_may_come_in_both_orders():
+    pairs = np.array([(0, 1), (1, 2), (1, 0), (2, 0), (0, 2)])
+    assert sorted(order_pairs(pairs, 2)) == [0, 1, 2, 3, 4]

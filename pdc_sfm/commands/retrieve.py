@@ -1,0 +1,73 @@
+"""Find the database images that show what each query shows: a pair list `query database`, best first, as hloc reads it.
+
+Images are ranked by their number of matches with P_R above a threshold, the query being the reference. Counts are kept
+beside the output (--counts): an interrupted run continues, another --top counts nothing again. Beside the list stands
+a JSON file of the counts. Queries without a confident match are named and have no row. Settings (key=value):
+  mode=cascade              pooled features of all images, then the 256-pixel branch, then the full network
+                            exhaustive: the full network for all of them, as in the paper
+  candidates=100 best=20    cascade: images of each query that the 256-pixel branch sees, and the full network
+  min_side=400 max_side=1024   pixels at which the full network sees the images
+  threshold=0.1 radius=1    a match is confident if P_R is above the threshold; R in pixels
+  min_matches=1             images with fewer confident matches are not retrieved
+  weights=FILE device=cpu   without weights the built-in model
+  memory=4GB readers=2      for codes of images; threads that read ahead
+  batch=1 low_batch=32      pairs at a time through the full network, and through the 256-pixel branch
+
+LIST is a file of names (the first word of each line), a glob in quotes, or a folder below --images.
+
+Examples:
+  pdc-sfm retrieve --images images/ --queries queries.txt --database db/ --top 20 --output pairs-query.txt
+  pdc-sfm retrieve --images photos/ --queries . --database . --top 20 --output pairs.txt --codes outputs/codes
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+if TYPE_CHECKING:
+    from pdc_sfm.retrieval import RetrievalResult
+
+SHOWN = 20  # bad images and silent queries listed by name
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--images", type=Path, required=True, help="folder the names are relative to")
+    parser.add_argument("--queries", type=Path, required=True, metavar="LIST", help="images to find others for")
+    parser.add_argument("--database", type=Path, required=True, metavar="LIST", help="images to choose from")
+    parser.add_argument("--top", type=int, default=20, help="images retrieved for each query (20)")
+    parser.add_argument("--output", type=Path, required=True, help="the pair list to write")
+    parser.add_argument("--counts", type=Path, help="folder of the counts (beside the output)")
+    parser.add_argument(
+        "--codes", type=Path, help="folder of database codes, to share with other runs (with the counts)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from pdc_sfm.retrieval import RetrievalSettings, retrieve
+    from pdc_sfm.settings import load_settings
+
+    settings = load_settings(RetrievalSettings, args.config, args.settings)
+    files = {"counts": args.counts, "codes": args.codes}
+    result = retrieve(
+        args.images, args.queries, args.database, args.output, args.top, settings, **files, show=not args.quiet
+    )
+    return tell(result)
+
+
+def tell(result: RetrievalResult) -> int:
+    """Print what was found and what was left out. Returns the exit code."""
+    lines = [f"no confident match: {name}" for name in result.silent if name not in result.bad]
+    lines += [f"left out: {reason}" for reason in result.bad.values()]
+    for line in lines[:SHOWN]:
+        print(line, file=sys.stderr)
+    if len(lines) > SHOWN:
+        print(f"... and {len(lines) - SHOWN} more such images", file=sys.stderr)
+    print(f"{result} -> {result.pairs}")
+    return 1 if lines else 0

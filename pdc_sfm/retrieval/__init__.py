@@ -1,0 +1,6 @@
+"""Which database images show what a query shows: ranked by the number of confident matches."""
+
+from pdc_sfm.retrieval.run import RetrievalResult, retrieve
+from pdc_sfm.retrieval.settings import RetrievalSettings
+
+__all__ = ["RetrievalResult", "RetrievalSettings", "retrieve"]

@@ -1,0 +1,174 @@
+"""Codes of many images by the 256-pixel branch, on disk in parts: made once, used for every query and every run.
+
+A part is a safetensors file of some images' features in half precision. Each is written at once, so a run that is killed
+goes on after the last whole part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pdc_sfm.dense.views import SMALLEST, View
+from pdc_sfm.engine.reading import ReadAhead
+from pdc_sfm.errors import FormatError, ImageError, SettingsError
+from pdc_sfm.files import atomic_path
+from pdc_sfm.images import read_image
+from pdc_sfm.network import ImageCode, PDCNet
+from pdc_sfm.pixels import Size
+from pdc_sfm.settings import differences
+
+SIDE = 256
+PART = 128  # images of a part
+ENCODED_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class LowCodes:
+    """Codes of some images by the 256-pixel branch, half precision."""
+
+    names: list[str]
+    sizes: list[Size]  # (width, height) of the images
+    code: ImageCode  # a batch
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def take(self, rows: Sequence[int], device: str = "cpu") -> ImageCode:
+        """The codes of some of the images as a batch for the network."""
+        index = torch.as_tensor(rows)
+        return self.code._map(lambda x: x[index].to(device, torch.float32))
+
+    @staticmethod
+    def cat(parts: Sequence[LowCodes]) -> LowCodes:
+        names, sizes = ([item for part in parts for item in getattr(part, key)] for key in ("names", "sizes"))
+        return LowCodes(names, sizes, ImageCode.cat([part.code for part in parts]))
+
+
+class Encoder:
+    """Images of a folder to codes. `bad` collects those that cannot be read."""
+
+    def __init__(self, network: PDCNet, images: Path, *, readers: int = 2, device: str = "cpu"):
+        self.network, self.images, self.readers, self.device = network, images, readers, device
+        self.bad: dict[str, str] = {}
+
+    def encode(self, names: Sequence[str], done: Callable[[], Any] = lambda: None) -> LowCodes | None:
+        """The codes of the readable images; `done` is called after each image. None if there is none."""
+        kept: list[tuple[str, Size]] = []
+        pictures: list[np.ndarray] = []
+        codes: list[ImageCode] = []
+        for name, found in self._read(names):
+            done()
+            if found is not None:
+                kept.append((name, found[1]))
+                pictures.append(found[0])
+            if len(pictures) == ENCODED_AT_ONCE or (pictures and name == names[-1]):
+                codes.append(self._encode(np.stack(pictures)))
+                pictures.clear()
+        if not kept:
+            return None
+        return LowCodes([name for name, _ in kept], [size for _, size in kept], ImageCode.cat(codes))
+
+    def _encode(self, pictures: np.ndarray) -> ImageCode:
+        batch = torch.from_numpy(pictures).permute(0, 3, 1, 2).to(self.device)  # (B, 3, 256, 256)
+        with torch.inference_mode():
+            return self.network.encode_low(batch).to("cpu", torch.float16)
+
+    def _read(self, names: Sequence[str]) -> Iterator[tuple[str, tuple[np.ndarray, Size] | None]]:
+        with ReadAhead(self.images, self.readers, _read_small) as reader:
+            waiting = iter(names)
+            for name in names:
+                while reader.has_room and (ahead := next(waiting, None)) is not None:
+                    reader.start(ahead)
+                try:
+                    yield name, reader.take(name)
+                except ImageError as error:
+                    self.bad[name] = str(error)
+                    yield name, None
+
+
+def _read_small(path: Path) -> tuple[np.ndarray, Size]:
+    """An image at 256x256, (256, 256, 3) float32 in [0, 1], and its own (width, height)."""
+    image = read_image(path)
+    size = image.shape[1], image.shape[0]
+    if min(size) < SMALLEST:
+        raise ImageError(f"{path} is {size[0]}x{size[1]} pixels: at least {SMALLEST}x{SMALLEST} are needed")
+    return View.whole(image, size, (SIDE, SIDE)).render(), size
+
+
+class CodeFolder:
+    """Codes of a database on disk. `made_by` says what decides them; codes made by something else are refused."""
+
+    def __init__(self, folder: Path | str, made_by: Mapping[str, Any]):
+        self.folder = Path(folder)
+        self.made_by = json.loads(json.dumps(made_by))
+        self.parts = sorted(self.folder.glob("[0-9]*.safetensors"))
+        self._names = [self._header(path) for path in self.parts]
+
+    def add_missing(self, names: Sequence[str], encoder: Encoder, done: Callable[[], Any]) -> None:
+        """Encode the images that no part has yet. Hold the lock of the folder (`files.exclusive`) meanwhile."""
+        known = {name for part in self._names for name in part}
+        missing = [name for name in names if name not in known]
+        for _ in range(len(names) - len(missing)):
+            done()
+        for start in range(0, len(missing), PART):
+            codes = encoder.encode(missing[start : start + PART], done)
+            if codes is not None:
+                self._write(codes)
+
+    def read(self, names: Sequence[str]) -> Iterator[LowCodes]:
+        """The codes of the wanted images, part by part; those of other images are left out."""
+        wanted = set(names)
+        for path, known in zip(self.parts, self._names):
+            rows = [row for row, name in enumerate(known) if name in wanted]
+            if rows:
+                wanted -= {known[row] for row in rows}
+                yield self._read(path, rows)
+
+    def _write(self, codes: LowCodes) -> None:
+        from safetensors.torch import save_file
+
+        number = int(self.parts[-1].stem) + 1 if self.parts else 0
+        path = self.folder / f"{number:05d}.safetensors"
+        tensors = {f"level{level}": x.contiguous() for level, x in codes.code.features.items()}
+        content = {"names": codes.names, "sizes": codes.sizes, "made_by": self.made_by}
+        with atomic_path(path) as partial:
+            save_file(tensors, partial, metadata={"pdc_sfm.codes": json.dumps(content)})
+        self.parts.append(path)
+        self._names.append(codes.names)
+
+    def _header(self, path: Path) -> list[str]:
+        content = self._open(path)[1]
+        changes = differences(content["made_by"], self.made_by)
+        if changes:
+            raise SettingsError(
+                f"the codes in {self.folder} were made otherwise ({'; '.join(changes)}): choose another folder"
+            )
+        return content["names"]
+
+    def _read(self, path: Path, rows: list[int]) -> LowCodes:
+        file, content = self._open(path)
+        whole = len(rows) == len(content["names"])
+        features: dict[int, Tensor] = {}
+        for key in file.keys():
+            tensor = file.get_tensor(key)
+            features[int(key.removeprefix("level"))] = tensor if whole else tensor[torch.as_tensor(rows)]
+        names, sizes = ([content[key][row] for row in rows] for key in ("names", "sizes"))
+        code = ImageCode(features, {}, (SIDE, SIDE), (SIDE, SIDE))
+        return LowCodes(names, [tuple(size) for size in sizes], code)
+
+    def _open(self, path: Path) -> tuple[Any, dict[str, Any]]:
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            file = safe_open(path, framework="pt")
+            return file, json.loads((file.metadata() or {})["pdc_sfm.codes"])
+        except (SafetensorError, OSError, KeyError, ValueError) as error:
+            raise FormatError(f"{path} does not hold codes of images ({error}): delete it and run again") from None

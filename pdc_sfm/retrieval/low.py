@@ -1,0 +1,88 @@
+"""The first stages of the cascade, on codes of the 256-pixel branch: pooled features, then flow and its confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from pdc_sfm.network import LevelOutput, PDCNet
+from pdc_sfm.network.mixture import p_r
+from pdc_sfm.network.warp import pixel_grid
+from pdc_sfm.retrieval.codes import LowCodes
+from pdc_sfm.retrieval.settings import RetrievalSettings
+from pdc_sfm.store.journal import CountStore
+
+QUERIES_AT_ONCE = 16
+
+
+def pooled(codes: LowCodes) -> Tensor:
+    """The coarsest features averaged over 2x2 cells, of unit length: (N, 64, C)."""
+    maps = F.avg_pool2d(codes.code.features[4].float(), 2)
+    return F.normalize(maps, dim=1).flatten(2).transpose(1, 2)
+
+
+def similarities(queries: Tensor, database: Tensor) -> np.ndarray:
+    """How well the cells of each query find themselves in each database image, (Q, N).
+
+    The mean over a query's cells of the cosine with the most similar cell: (Q, 64, C), (N, 64, C) -> (Q, N).
+    """
+    number, cells, channels = database.shape
+    columns = database.reshape(-1, channels).T  # (C, N * 64)
+    rows = []
+    for some in queries.split(QUERIES_AT_ONCE):
+        products = some.reshape(-1, channels) @ columns
+        rows.append(products.view(len(some), -1, number, cells).amax(-1).mean(1))
+    return torch.cat(rows).numpy()
+
+
+def count_low(
+    network: PDCNet,
+    queries: LowCodes,
+    database: Iterable[LowCodes],
+    pairs: Sequence[tuple[str, str]],
+    store: CountStore,
+    settings: RetrievalSettings,
+    done: Callable[[int], Any],
+) -> None:
+    """Count the confident matches of pairs (query, database image) in the 256-pixel branch, one part after another."""
+    rows = {name: row for row, name in enumerate(queries.names)}
+    wanted: dict[str, list[str]] = {}
+    for query, image in pairs:
+        if (query, image) not in store:
+            wanted.setdefault(image, []).append(query)
+    done(len(pairs) - sum(map(len, wanted.values())))
+    for part in database:
+        todo = [(rows[query], column) for column, name in enumerate(part.names) for query in wanted.get(name, ())]
+        for start in range(0, len(todo), settings.low_batch):
+            batch = todo[start : start + settings.low_batch]
+            counts = _count(network, queries, part, batch, settings)
+            for (row, column), count in zip(batch, counts):
+                sizes = queries.sizes[row], part.sizes[column]
+                store.append((queries.names[row], part.names[column]), range(count), sizes)
+            done(len(batch))
+
+
+def _count(
+    network: PDCNet, queries: LowCodes, part: LowCodes, batch: Sequence[tuple[int, int]], settings: RetrievalSettings
+) -> list[int]:
+    reference = queries.take([row for row, _ in batch], settings.device)
+    other = part.take([column for _, column in batch], settings.device)
+    with torch.inference_mode():
+        output = network.decode(reference, other, last_level=3)[-1]
+        return count_confident(output, settings.radius, settings.threshold).tolist()
+
+
+def count_confident(output: LevelOutput, radius: float, threshold: float) -> Tensor:
+    """Cells of each reference whose P_R exceeds the threshold and which lie on the query: (B,)."""
+    height, width = output.flow.shape[-2:]
+    stride = output.reference_size[1] / width
+    corners = (pixel_grid(height, width, like=output.flow) + 0.5) * stride + output.flow  # (B, 2, h, w), corner at 0
+    limit = output.flow.new_tensor(output.query_size[::-1]).view(1, 2, 1, 1)
+    inside = ((corners >= 0) & (corners <= limit)).all(1, keepdim=True)
+    confident = p_r(output.log_var, output.logits, radius) > threshold
+    return (inside & confident).sum((1, 2, 3))

@@ -1,0 +1,39 @@
+"""How database images are ranked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pdc_sfm.matches.select import SelectSettings
+from pdc_sfm.settings import require
+
+
+@dataclass(frozen=True)
+class RetrievalSettings:
+    """What is counted and for which images. `device` to `low_batch` change the speed only."""
+
+    mode: Literal["cascade", "exhaustive"] = "cascade"
+    min_side: int = 400  # the full network sees images with this smaller side
+    max_side: int = 1024  # and no longer side above this
+    radius: float = 1.0  # a match is confident if P_R, with this R in pixels,
+    threshold: float = 0.1  # is above this
+    candidates: int = 100  # cascade: images of each query, by their pooled features, that the 256-pixel branch sees
+    best: int = 20  # cascade: of those the best, by its counts, that the full network sees
+    min_matches: int = 1  # images with fewer confident matches are not retrieved
+    weights: str | None = None  # a weights file; none: the built-in model
+    device: str = "cpu"
+    memory: str = "4GB"  # for codes of images that later pairs use again
+    readers: int = 2  # threads that read images ahead
+    batch: int = 1  # pairs of equal sizes at a time through the full network
+    low_batch: int = 32  # pairs at a time through the 256-pixel branch
+
+    def __post_init__(self) -> None:
+        require(self.min_side >= 16, f"min_side={self.min_side} must be at least 16 pixels")
+        require(self.max_side >= self.min_side, f"max_side={self.max_side} must be at least min_side={self.min_side}")
+        SelectSettings(radius=self.radius, threshold=self.threshold)  # names what is out of range
+        require(self.candidates >= 1, f"candidates={self.candidates} must be at least 1")
+        require(self.best >= 0, f"best={self.best} must not be negative (0: the 256-pixel branch alone)")
+        require(self.min_matches >= 1, f"min_matches={self.min_matches} must be at least 1")
+        require(0 <= self.readers <= 64, f"readers={self.readers} must be between 0 and 64")
+        require(self.batch >= 1 and self.low_batch >= 1, "batch and low_batch must be at least 1")
