@@ -75,8 +75,3 @@ def nll(flow: Tensor, log_var: Tensor, logits: Tensor, target: Tensor) -> Tensor
     distance = (target - flow).abs().sum(1, keepdim=True)
     exponent = logits - math.log(2.0) - log_var - SQRT2 * torch.exp(-0.5 * log_var) * distance
     return torch.logsumexp(logits, 1, keepdim=True) - torch.logsumexp(exponent, 1, keepdim=True)
-
-
-def highest_p_r(radius: float, lowest_sigma: float = 1.0) -> float:
-    """The value P_R cannot exceed: all weight on the narrowest component. 0.573 for R = 1 and sigma_1 = 1."""
-    return (1 - math.exp(-SQRT2 * radius / lowest_sigma)) ** 2
