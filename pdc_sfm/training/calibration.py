@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pdc_sfm.errors import CheckpointError
+from pdc_sfm.matches.select import highest_p_r
 from pdc_sfm.network import PDCNet, mixture
 from pdc_sfm.training.batch import Batch
 from pdc_sfm.training.loss import level_ground_truth
@@ -83,7 +84,7 @@ def apply(network: PDCNet, scale: float, shift: float) -> None:
 
 def reliability(stated: Tensor, right: Tensor, bins: int = 10) -> np.ndarray:
     """(bins, 3): pixels, mean P_1 and share of right ones, in equal steps of P_1 up to the highest it can take."""
-    which = (stated / mixture.highest_p_r(1.0) * bins).long().clamp(0, bins - 1).numpy()
+    which = (stated / highest_p_r(1.0) * bins).long().clamp(0, bins - 1).numpy()
     counts = np.bincount(which, minlength=bins)
     sums = [np.bincount(which, weight.double().numpy(), minlength=bins) for weight in (stated, right)]
     return np.stack([counts, *(total / np.maximum(counts, 1) for total in sums)], 1)
