@@ -82,6 +82,11 @@ class RunFolder:
             self.record["steps"].append(step)
         self.save()
 
+    def step(self, name: str) -> dict[str, Any]:
+        """The record of a step: name, seconds, summary."""
+        steps = {step["name"]: step for step in self.record["steps"]}
+        return steps.get(name, {"name": name, "seconds": 0.0, "summary": ""})
+
     def finish(self, metrics: list[dict[str, Any]]) -> None:
         self.record |= {"metrics": metrics, "finished": True}
         self.save()

@@ -180,4 +180,4 @@ def _match_many(matcher: Matcher) -> MatchMany:
 def _progress(total: int, done: int, show: bool) -> Any:
     from tqdm import tqdm
 
-    return tqdm(total=total, initial=done, desc="matching", unit="pair", disable=not show, smoothing=0.1)
+    return tqdm(total=total, initial=done, desc="matching", unit="pair", disable=None if show else True, smoothing=0.1)

@@ -200,4 +200,4 @@ def in_hloc_order(pairs: Sequence[Pair]) -> list[Pair]:
 def _progress(items: Sequence[Any], label: str, unit: str, show: bool) -> Any:
     from tqdm import tqdm
 
-    return tqdm(items, label, unit=unit, disable=not show or not items, smoothing=0.1)
+    return tqdm(items, label, unit=unit, disable=None if show and items else True, smoothing=0.1)

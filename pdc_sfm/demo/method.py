@@ -1,0 +1,138 @@
+"""One method on the built-in scene: match, triangulate, retrieve, match queries, localise. Ours and SIFT go the same way."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm.aachen.matching import Matcher
+from pdc_sfm.colmap.cameras import make_camera
+from pdc_sfm.colmap.localize_sfm import localize
+from pdc_sfm.colmap.models import SUMMARY
+from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.demo.chain import Chain
+from pdc_sfm.demo.settings import DemoSettings
+from pdc_sfm.demo.table import localisation_record, model_row, recalls
+from pdc_sfm.files import write_text
+from pdc_sfm.run_folder import write_json
+from pdc_sfm.scenes import Camera
+from pdc_sfm.settings import to_dict
+from pdc_sfm.store.pair_lists import read_pairs
+from pdc_sfm.store.readers import open_features, open_matches
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """What all methods are given."""
+
+    images: Path
+    pairs: Path  # of database images
+    database: Mapping[str, Camera]
+    queries: Mapping[str, Camera]
+    settings: DemoSettings
+
+    @property
+    def true_queries(self) -> dict[str, np.ndarray]:
+        """cam_from_world of each query."""
+        return {name: camera.cam_from_world for name, camera in self.queries.items()}
+
+    def known_model(self) -> pycolmap.Reconstruction:
+        """The database images with their true cameras, without points."""
+        model = pycolmap.Reconstruction()
+        for number, (name, camera) in enumerate(self.database.items(), start=1):
+            own = colmap_camera(camera)
+            own.camera_id = number
+            model.add_camera_with_trivial_rig(own)
+            image = pycolmap.Image(name=name, camera_id=number, image_id=number)
+            model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(np.ascontiguousarray(camera.cam_from_world)))
+        return model
+
+
+def colmap_camera(camera: Camera) -> pycolmap.Camera:
+    params = (camera.focal, camera.focal, camera.width / 2, camera.height / 2)
+    return make_camera("PINHOLE", camera.width, camera.height, params)
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A matcher, and how it finds database images for queries: `find(pair list)` writes it and says what it found."""
+
+    name: str
+    folder: Path  # of its files
+    match: Matcher
+    find: Callable[[Path], str]
+    describes: Any  # what decides its matches
+    finds: Any  # what decides its retrieval
+    prefix: str = ""  # of its steps' names
+
+    def file(self, name: str) -> Path:
+        return self.folder / name
+
+    def run(self, chain: Chain, scene: Scene) -> None:
+        """All steps."""
+        s = scene.settings
+        first, last = (("features.h5", "matches.h5"), ("features-query.h5", "matches-query.h5"))
+        for step, settings, outputs, work in (
+            ("match", self.describes, first, self._match),
+            ("triangulate", to_dict(s.triangulation), (f"sfm/{SUMMARY}",), self._triangulate),
+            ("retrieve", self.finds, ("retrieval.txt",), self._retrieve),
+            ("match queries", self.describes, last, self._match_queries),
+            ("localise", to_dict(s.localization), ("results.txt",), self._localise),
+        ):
+            paths = [self.file(output) for output in outputs]
+            chain.run(self.prefix + step, settings, paths, lambda work=work: work(scene))
+
+    def row(self, scene: Scene) -> dict[str, Any]:
+        """Its row of the table."""
+        row = model_row(self.name, self.file("sfm"), len(scene.database))
+        return row | {"queries": recalls(self.file("results.txt"), scene.true_queries)}
+
+    def _match(self, scene: Scene) -> str:
+        self.match(scene.images, scene.pairs, self.file("features.h5"), self.file("matches.h5"))
+        return describe_matches(scene.pairs, self.file("features.h5"), self.file("matches.h5"))
+
+    def _triangulate(self, scene: Scene) -> str:
+        inputs = (scene.images, scene.pairs, self.file("features.h5"), self.file("matches.h5"))
+        result = triangulate(scene.known_model(), *inputs, self.file("sfm"), scene.settings.triangulation)
+        return str(result.summary).partition("registered, ")[2]
+
+    def _retrieve(self, scene: Scene) -> str:
+        return self.find(self.file("retrieval.txt"))
+
+    def _match_queries(self, scene: Scene) -> str:
+        """With the keypoints of the model, which stay as they are."""
+        pairs, features, matches = map(self.file, ("retrieval.txt", "features-query.h5", "matches-query.h5"))
+        if not pairs.read_text(encoding="utf-8").strip():
+            return "nothing was retrieved"
+        self.match(scene.images, pairs, features, matches, self.file("features.h5"))
+        return describe_matches(pairs, features, matches)
+
+    def _localise(self, scene: Scene) -> str:
+        pairs, features, matches, results = map(
+            self.file, ("retrieval.txt", "features-query.h5", "matches-query.h5", "results.txt")
+        )
+        # day/0001.jpg and night/0001.jpg differ in the folder
+        settings = dataclasses.replace(scene.settings.localization, prepend_camera_name=True)
+        if pairs.read_text(encoding="utf-8").strip():
+            cameras = {name: colmap_camera(camera) for name, camera in scene.queries.items()}
+            said = str(localize(self.file("sfm"), cameras, pairs, features, matches, results, settings))
+        else:
+            write_text(results, "")
+            said = f"0 of {len(scene.queries)} queries localised"
+        write_json(self.file("localisation.json"), localisation_record(results, scene.true_queries))
+        return said
+
+
+def describe_matches(pairs: Path, features: Path, matches: Path) -> str:
+    """How many there are."""
+    listed = read_pairs(pairs)
+    with open_matches(matches) as match_file, open_features(features) as feature_file:
+        found = sum(len(match_file.matches(*pair)[0]) for pair in listed)
+        names = {name for pair in listed for name in pair}
+        keypoints = sum(len(feature_file.keypoints(name).points) for name in names if name in feature_file)
+    return f"{found:,} matches of {len(listed)} pairs, {keypoints:,} keypoints of {len(names)} images"

@@ -1,0 +1,158 @@
+"""The user's own photographs, with no ground truth: pairs, matches, a model, a report."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pdc_sfm.aachen.matching import Matcher, describe_matching, engine_matcher
+from pdc_sfm.colmap.models import SUMMARY, ReconstructionError
+from pdc_sfm.colmap.progress import progress
+from pdc_sfm.colmap.reconstruction import reconstruct
+from pdc_sfm.colmap.sift_files import match_sift
+from pdc_sfm.demo.chain import Chain
+from pdc_sfm.demo.method import describe_matches
+from pdc_sfm.demo.settings import PhotographSettings, retrieval_settings
+from pdc_sfm.demo.table import empty_row, model_row
+from pdc_sfm.engine.pairing import exhaustive_pairs
+from pdc_sfm.errors import ImageError
+from pdc_sfm.files import exclusive
+from pdc_sfm.images import list_images, read_image
+from pdc_sfm.retrieval import retrieve
+from pdc_sfm.run_folder import RECORD, RunFolder, write_json
+from pdc_sfm.settings import to_dict
+from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
+
+
+def run_photographs(
+    images: Path | str,
+    output: Path | str,
+    settings: PhotographSettings | None = None,
+    *,
+    match: Matcher | None = None,
+    network: Any = None,
+    say: Callable[[str], None] = print,
+) -> RunFolder:
+    """Reconstruct a folder of photographs, compare with SIFT, write the report. Stopped, it goes on."""
+    settings, images, output = settings or PhotographSettings(), Path(images), Path(output)
+    names = _usable_names(images, output)
+    output.mkdir(parents=True, exist_ok=True)
+    with exclusive(output / RECORD):
+        folder = RunFolder(output)
+        folder.begin("images", {"images": str(images.resolve()), **to_dict(settings)})
+        chain = Chain(folder, say)
+        chain.run(
+            "images", [str(images.resolve()), names], [folder / "images"], lambda: _link(images, names, folder, say)
+        )
+        chosen = list_images(folder / "images")
+        _pair_step(chain, chosen, settings, network)
+        ours = describe_matching(settings.match, None)
+        _map_steps(chain, folder.path, "", match or engine_matcher(settings.match), ours, settings)
+        rows = [model_row("PDC-Net+", folder / "sfm", len(chosen))]
+        if settings.sift:
+            rows.append(_sift(chain, len(chosen), settings, say))
+        chain.finish(rows, settings.report)
+    return folder
+
+
+def _usable_names(images: Path, output: Path) -> list[str]:
+    """Names of the images, without those of a run inside their folder."""
+    inside = f"{output.resolve().relative_to(images.resolve()).as_posix()}/" if _is_inside(output, images) else None
+    names = [name for name in list_images(images) if inside is None or not name.startswith(inside)]
+    if len(names) < 2:
+        found = "one image" if names else "no images"
+        raise ImageError(f"{images} holds {found}: a reconstruction needs at least two overlapping photographs")
+    return names
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    return path.resolve() != folder.resolve() and path.resolve().is_relative_to(folder.resolve())
+
+
+def _link(images: Path, names: list[str], folder: RunFolder, say: Callable[[str], None]) -> str:
+    """Links to the readable images. Blanks in names become `_`: COLMAP's and hloc's lists separate names by blanks."""
+    target = folder / "images"
+    shutil.rmtree(target, ignore_errors=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool, progress(None, "images", "image", len(names)) as bar:
+        problems = dict(zip(names, pool.map(lambda name: _problem(images / name, bar), names)))
+    good = [name for name in names if problems[name] is None]
+    for name in names:
+        if problems[name] is not None:
+            say(f"left out: {problems[name]}")
+    if len(good) < 2:
+        raise ImageError(f"{images} holds {len(good)} readable of {len(names)} images: at least two are needed")
+    taken: set[str] = set()
+    for name in good:
+        link = "_".join(name.split())
+        while link.replace("/", "-") in taken:  # `/` and `-` are one in hloc's files
+            link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
+        taken.add(link.replace("/", "-"))
+        (target / link).parent.mkdir(parents=True, exist_ok=True)
+        (target / link).symlink_to((images / name).resolve())
+    return f"{len(good)} of {len(names)} images of {images} can be read"
+
+
+def _problem(path: Path, bar: Any) -> str | None:
+    """What is wrong with an image, if anything."""
+    try:
+        shape = read_image(path).shape
+    except ImageError as error:
+        return str(error)
+    finally:
+        bar.update()
+    return None if min(shape[:2]) >= 16 else f"{path} is {shape[1]}x{shape[0]} pixels: too small"
+
+
+def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, network: Any) -> None:
+    images, output = chain.folder / "images", chain.folder / "pairs.txt"
+    finding = retrieval_settings(settings)
+
+    def choose() -> str:
+        if len(names) <= settings.exhaustive:
+            pairs = exhaustive_pairs(names)
+            write_pairs(output, pairs)
+            return f"all {len(pairs)} pairs of {len(names)} images"
+        found = chain.folder / "retrieval.txt"
+        result = retrieve(images, names, names, found, settings.retrieved, finding, network=network, show=True)
+        pairs = unique_pairs((query, image.name) for query, images in result.found.items() for image in images)
+        if not pairs:
+            raise ReconstructionError("no two photographs have a confident match: do they show one place?")
+        write_pairs(output, pairs)
+        return f"{len(pairs)} pairs of {len(names)} images, found by retrieval"
+
+    how = [settings.exhaustive, settings.retrieved, to_dict(finding)]
+    chain.run("pairs", how, [output], choose)
+
+
+def _map_steps(
+    chain: Chain, folder: Path, prefix: str, match: Matcher, matching: Any, settings: PhotographSettings
+) -> None:
+    """Match and reconstruct with one method."""
+    images, pairs = chain.folder / "images", chain.folder / "pairs.txt"
+    features, matches, sfm = folder / "features.h5", folder / "matches.h5", folder / "sfm"
+
+    def match_pairs() -> str:
+        match(images, pairs, features, matches)
+        return describe_matches(pairs, features, matches)
+
+    def mapped() -> str:
+        return str(reconstruct(images, pairs, features, matches, sfm, settings.reconstruction).summary)
+
+    chain.run(f"{prefix}match", matching, [features, matches], match_pairs)
+    chain.run(f"{prefix}reconstruct", to_dict(settings.reconstruction), [sfm / SUMMARY], mapped)
+
+
+def _sift(chain: Chain, count: int, settings: PhotographSettings, say: Callable[[str], None]) -> dict[str, Any]:
+    """The same pairs by SIFT."""
+    try:
+        _map_steps(chain, chain.folder / "sift", "SIFT ", match_sift, "sift", settings)
+        row = model_row("SIFT", chain.folder / "sift" / "sfm", count)
+    except ReconstructionError as error:  # the comparison fails, not the run
+        say(f"SIFT has no model: {error}")
+        row = empty_row("SIFT", count)
+    write_json(chain.folder / "sift.json", {"row": row})
+    return row

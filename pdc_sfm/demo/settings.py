@@ -1,0 +1,66 @@
+"""Sizes of the demo: minutes on two cores."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+
+from pdc_sfm.colmap.localize_sfm import LocalizationSettings
+from pdc_sfm.colmap.reconstruction import ReconstructionSettings
+from pdc_sfm.colmap.triangulation import TriangulationSettings
+from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.retrieval.settings import RetrievalSettings
+from pdc_sfm.scenes.settings import SceneSettings
+from pdc_sfm.settings import load_settings, require
+
+SIZES = ("scene.database=24", "scene.day_queries=8", "scene.night_queries=8", "retrieve.best=12")
+
+
+@dataclasses.dataclass(frozen=True)
+class DemoSettings:
+    """The built-in scene from pictures to poses."""
+
+    scene: SceneSettings = dataclasses.field(default_factory=SceneSettings)
+    neighbours: int = 8  # database images matched with each database image: the nearest that look the same way
+    max_angle: float = 60.0  # degrees between their viewing directions
+    retrieved: int = 8  # database images matched with each query
+    match: RunSettings = dataclasses.field(default_factory=RunSettings)
+    retrieve: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)
+    triangulation: TriangulationSettings = dataclasses.field(default_factory=TriangulationSettings)
+    localization: LocalizationSettings = dataclasses.field(default_factory=LocalizationSettings)
+    sift: bool = True  # the same by SIFT, for comparison
+    report: bool = True
+
+    def __post_init__(self) -> None:
+        require(self.neighbours >= 1, f"neighbours={self.neighbours} must be at least 1")
+        require(0 < self.max_angle <= 180, f"max_angle={self.max_angle} must be between 0 and 180 degrees")
+        require(self.retrieved >= 1, f"retrieved={self.retrieved} must be at least 1")
+
+
+@dataclasses.dataclass(frozen=True)
+class PhotographSettings:
+    """A folder of photographs from pictures to a model."""
+
+    exhaustive: int = 30  # up to so many photographs all pairs are matched, of more those that retrieval finds
+    retrieved: int = 20  # photographs matched with each one then
+    match: RunSettings = dataclasses.field(default_factory=RunSettings)
+    retrieve: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)
+    reconstruction: ReconstructionSettings = dataclasses.field(default_factory=ReconstructionSettings)
+    sift: bool = True  # the same pairs by SIFT, for comparison
+    report: bool = True
+
+    def __post_init__(self) -> None:
+        require(self.exhaustive >= 2, f"exhaustive={self.exhaustive} must be at least 2")
+        require(self.retrieved >= 1, f"retrieved={self.retrieved} must be at least 1")
+
+
+def retrieval_settings(settings: DemoSettings | PhotographSettings) -> RetrievalSettings:
+    """Retrieval with the network that matches, unless it has its own."""
+    own = settings.retrieve
+    return dataclasses.replace(own, weights=own.weights or settings.match.weights, device=settings.match.device)
+
+
+def demo_settings(config: Path | str | None = None, words: Iterable[str] = ()) -> DemoSettings:
+    """Settings of the demo: its own sizes, unless a file or `key=value` words say otherwise."""
+    return load_settings(DemoSettings, config, [*SIZES, *words])

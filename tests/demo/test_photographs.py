@@ -1,0 +1,115 @@
+"""The demo on a folder of photographs: what can be read is used, names with blanks work, and bad folders say so."""
+
+import numpy as np
+import pytest
+from fake_network import FakeNetwork
+from projections import make_scene, write_features, write_images, write_matches
+
+from pdc_sfm.cli import main
+from pdc_sfm.demo import PhotographSettings, run_photographs
+from pdc_sfm.demo.photographs import _link, _usable_names
+from pdc_sfm.errors import ImageError
+from pdc_sfm.images import list_images, write_image
+from pdc_sfm.retrieval import RetrievalSettings
+from pdc_sfm.run_folder import RunFolder
+from pdc_sfm.store.pair_lists import read_pairs
+
+NAMES = [f"{k}.png" for k in range(6)]
+QUIET = {"sift": False, "report": False, "retrieve": RetrievalSettings(min_side=64)}
+
+
+@pytest.fixture
+def scene(tmp_path):
+    made = make_scene(NAMES, points=500)
+    write_images(made, tmp_path / "photos")
+    return made
+
+
+def exact(scene):
+    def match(images, pairs, features, matches, fixed=None):
+        listed = read_pairs(pairs)
+        write_features(scene, features, sorted({name for pair in listed for name in pair}))
+        write_matches(scene, matches, listed)
+
+    return match
+
+
+def test_a_folder_becomes_a_model(scene, tmp_path):
+    lines = []
+    settings = PhotographSettings(**QUIET)
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene), say=lines.append)
+    record = RunFolder(tmp_path / "run").record
+    assert record["kind"] == "images"
+    assert [step["name"] for step in record["steps"]] == ["images", "pairs", "match", "reconstruct"]
+    assert (record["metrics"][0]["registered"], record["metrics"][0]["images"]) == (6, 6)
+    assert "all 15 pairs of 6 images" in lines[1]
+    again = []
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=None, say=again.append)
+    assert sum(line.endswith("done before") for line in again) == 4
+
+
+def test_many_photographs_are_paired_by_retrieval(scene, tmp_path):
+    settings = PhotographSettings(exhaustive=4, retrieved=4, **QUIET)
+    options = {"match": exact(scene), "network": FakeNetwork(), "say": lambda _: None}
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, **options)
+    pairs = read_pairs(tmp_path / "run" / "pairs.txt")
+    assert len({frozenset(pair) for pair in pairs}) == len(pairs) < 15
+    assert {name for pair in pairs for name in pair} == set(NAMES)
+
+
+def test_unreadable_images_are_named_and_left_out(scene, tmp_path):
+    (tmp_path / "photos" / "5.png").write_bytes(b"not an image")
+    lines = []
+    settings = PhotographSettings(**QUIET)
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene), say=lines.append)
+    assert [line for line in lines if "5.png is not a readable image" in line]
+    assert RunFolder(tmp_path / "run").record["metrics"][0]["images"] == 5
+
+
+def test_names_with_blanks_are_linked_without_them_and_stay_apart(tmp_path):
+    image = np.zeros((32, 32, 3), np.uint8)
+    for name in ("my photo.png", "my_photo.png", "trip/a b.png", "trip-a_b.png"):
+        write_image(tmp_path / "photos" / name, image)
+    folder = RunFolder(tmp_path / "run")
+    _link(tmp_path / "photos", list_images(tmp_path / "photos"), folder, print)
+    links = list_images(tmp_path / "run" / "images")
+    assert len(links) == 4
+    assert len({link.replace("/", "-") for link in links}) == 4  # as hloc's files name them
+    assert not any(" " in link for link in links)
+    assert {(tmp_path / "run" / "images" / link).resolve().name for link in links} == {
+        "my photo.png", "my_photo.png", "a b.png", "trip-a_b.png",
+    }  # fmt: skip
+
+
+def test_a_run_inside_the_folder_of_photographs_does_not_read_itself(tmp_path):
+    image = np.zeros((32, 32, 3), np.uint8)
+    for name in ("a.png", "b.png", "run/images/a.png"):
+        write_image(tmp_path / name, image)
+    assert _usable_names(tmp_path, tmp_path / "run") == ["a.png", "b.png"]
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ({}, "no images"),
+        ({"a.png": None}, "one image"),
+        ({"a.png": None, "b.png": b"broken", "c.jpg": b""}, "1 readable of 3 images"),
+        ({"notes.txt": b"text"}, "no images"),
+    ],
+)
+def test_a_folder_without_two_images_is_refused_in_a_line(tmp_path, capsys, files, text):
+    (tmp_path / "photos").mkdir()
+    for name, content in files.items():
+        if content is None:
+            write_image(tmp_path / "photos" / name, np.zeros((32, 32, 3), np.uint8))
+        else:
+            (tmp_path / "photos" / name).write_bytes(content)
+    assert main(["demo", "--images", str(tmp_path / "photos"), "--output", str(tmp_path / "run")]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("pdc-sfm: ")
+    assert text in last
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ImageError, match="is not a folder"):
+        run_photographs(tmp_path / "none", tmp_path / "run")

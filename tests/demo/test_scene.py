@@ -1,0 +1,162 @@
+"""The demo on a scene whose matches are exact: every step once, a table, and nothing repeated when it is run again."""
+
+import json
+
+import pytest
+from fake_network import FakeNetwork
+from projections import make_scene, write_features, write_images, write_matches
+
+from pdc_sfm.demo import demo_settings, format_table, run_scene
+from pdc_sfm.demo import scene as scene_module
+from pdc_sfm.run_folder import RunFolder
+from pdc_sfm.scenes import Camera
+from pdc_sfm.scenes.layout_plain import camera_to_dict
+from pdc_sfm.store.pair_lists import read_pairs, read_retrieval
+
+NAMES = [f"db/{k:04d}.png" for k in range(1, 7)]
+QUERIES = ["day/0001.png", "day/0002.png", "night/0001.png", "night/0002.png"]
+BLIND = "night/0002.png"  # no matches are found in it
+SETTINGS = ("neighbours=5", "retrieved=3", "report=false", "retrieve.min_side=64", "triangulation.threads=1")
+
+
+class ExactMatcher:
+    """Writes hloc files of true projections; counts what it is asked."""
+
+    def __init__(self, scene):
+        self.scene, self.calls = scene, []
+
+    def __call__(self, images, pairs, features, matches, fixed=None):
+        self.calls.append(pairs.name)
+        listed = read_pairs(pairs)
+        write_features(self.scene, features, sorted({name for pair in listed for name in pair}))
+        write_matches(_Blinded(self.scene), matches, listed)
+
+
+class _Blinded:
+    """As the scene, but the blind query finds no matches."""
+
+    def __init__(self, scene):
+        self.keypoints, self._scene = scene.keypoints, scene
+
+    def matches(self, first, second):
+        return self._scene.matches(first, second)[: 0 if BLIND in (first, second) else None]
+
+
+@pytest.fixture
+def scene(monkeypatch):
+    """A projected scene in the place of the rendered one."""
+    order = [NAMES[0], QUERIES[0], *NAMES[1:3], QUERIES[2], *NAMES[3:5], QUERIES[3], QUERIES[1], NAMES[5]]
+    made = make_scene(order, model="SIMPLE_PINHOLE", params=(500, 320, 240))
+
+    def write(folder, settings, workers, progress):
+        write_images(made, folder / "images")
+        cameras = {
+            name: camera_to_dict(Camera(640, 480, float(made.cameras[name].params[0]), made.poses[name]))
+            for name in [*NAMES, *QUERIES]
+        }
+        (folder / "cameras.json").write_text(json.dumps(cameras))
+
+    monkeypatch.setattr(scene_module, "write_scene", write)
+    return made
+
+
+def run(folder, scene, *words, match=None, lines=None):
+    match = match or ExactMatcher(scene)
+    settings = demo_settings(None, [*SETTINGS, *words])
+    run_scene(
+        folder, settings, match=match, network=FakeNetwork(), workers=1, say=(lines if lines is not None else []).append
+    )
+    return match
+
+
+def test_all_steps_run_once_and_the_truth_is_found(scene, tmp_path):
+    lines = []
+    matcher = run(tmp_path, scene, "sift=false", lines=lines)
+    assert matcher.calls == ["pairs.txt", "retrieval.txt"]
+    record = RunFolder(tmp_path).record
+    assert record["finished"]
+    steps = ["scene", "pairs", "match", "triangulate", "retrieve", "match queries", "localise"]
+    assert [step["name"] for step in record["steps"]] == steps
+    assert [line.split("  ")[0] for line in lines[: len(steps)]] == steps
+    (row,) = record["metrics"]
+    assert (row["registered"], row["images"]) == (6, 6)
+    assert row["reprojection_error"] < 0.01
+    assert row["queries"]["day"] == {"count": 2, "localised": 2, "recall": [1.0, 1.0, 1.0]}
+    assert row["queries"]["night"] == {"count": 2, "localised": 1, "recall": [0.5, 0.5, 0.5]}
+    assert {len(images) for images in read_retrieval(tmp_path / "retrieval.txt").values()} == {3}
+
+
+def test_the_record_of_each_query_says_how_far_it_is_or_why_it_is_missing(scene, tmp_path):
+    run(tmp_path, scene, "sift=false")
+    record = json.loads((tmp_path / "localisation.json").read_text())
+    assert record["thresholds"] == [[0.25, 2.0], [0.5, 5.0], [5.0, 10.0]]
+    good, blind = record["queries"]["day/0001.png"], record["queries"][BLIND]
+    assert good["group"] == "day"
+    assert good["localised"]
+    assert good["metres"] < 1e-3
+    assert good["degrees"] < 1e-2
+    assert good["inliers"] > 50
+    assert not blind["localised"]
+    assert blind["metres"] is None
+    assert "0 correspondences" in blind["reason"]
+
+
+def test_a_second_run_repeats_nothing_and_other_settings_only_what_depends_on_them(scene, tmp_path):
+    run(tmp_path, scene, "sift=false")
+    first = RunFolder(tmp_path).record["steps"]
+    lines = []
+    assert run(tmp_path, scene, "sift=false", lines=lines).calls == []
+    assert sum(line.endswith("done before") for line in lines) == 7
+    assert RunFolder(tmp_path).record["steps"] == first
+    assert run(tmp_path, scene, "sift=false", "retrieved=2").calls == ["retrieval.txt"]
+
+
+def test_an_interrupted_run_goes_on(scene, tmp_path):
+    class Interrupted(ExactMatcher):
+        def __call__(self, images, pairs, features, matches, fixed=None):
+            if fixed is not None:
+                raise KeyboardInterrupt
+            super().__call__(images, pairs, features, matches)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, scene, "sift=false", match=Interrupted(scene))
+    assert not RunFolder(tmp_path).record["finished"]
+    assert run(tmp_path, scene, "sift=false").calls == ["retrieval.txt"]
+
+
+def test_where_sift_finds_nothing_its_row_says_so_and_the_run_ends_well(scene, tmp_path):
+    lines = []
+    run(tmp_path, scene, lines=lines)
+    ours, sift = RunFolder(tmp_path).record["metrics"]
+    assert (sift["method"], sift["points"]) == ("SIFT", 0)
+    assert ours["points"] > 100
+    assert json.loads((tmp_path / "sift.json").read_text())["row"] == sift
+    assert any(line.startswith("SIFT has no model") for line in lines)
+
+
+def test_the_report_is_the_last_step(scene, tmp_path, monkeypatch):
+    import pdc_sfm.report
+
+    seen = []
+    monkeypatch.setattr(
+        pdc_sfm.report, "write_report", lambda folder: seen.append(RunFolder(folder).record) or folder / "report.html"
+    )
+    lines = []
+    run(tmp_path, scene, "sift=false", "report=true", lines=lines)
+    assert seen[0]["finished"]
+    assert len(seen[0]["metrics"]) == 1
+    assert lines[-1] == f"report: {tmp_path / 'report.html'}"
+
+
+def test_a_table_has_a_row_for_each_method_and_recall_in_per_cent():
+    day = {"count": 4, "localised": 4, "recall": [0.5, 0.75, 1.0]}
+    figures = {"images": 24, "registered": 24, "points": 12345, "track_length": 5.25, "reprojection_error": 0.5}
+    rows = [
+        {"method": "PDC-Net+", **figures, "queries": {"day": day}},
+        {"method": "SIFT", **figures, "queries": {}},
+    ]
+    heading, ours, sift = format_table(rows).splitlines()
+    assert "0.25m 2°" in heading
+    assert "12,345" in ours
+    assert ours.split()[-6:] == ["50.0", "%", "75.0", "%", "100.0", "%"]
+    assert sift.endswith("-")
