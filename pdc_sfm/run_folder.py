@@ -38,12 +38,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm import __version__
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import write_text
 
 RECORD = "run.json"
-PACKAGES = ("torch", "numpy", "scipy", "opencv-python-headless", "h5py", "pycolmap")
+PACKAGES = ("pdc-sfm", "torch", "numpy", "scipy", "opencv-python-headless", "h5py", "pycolmap")
 
 
 class RunFolder:
@@ -113,7 +112,7 @@ def write_json(path: Path, content: Any) -> None:
 
 def versions() -> dict[str, str]:
     """Of this package and those that decide its results."""
-    found = {"pdc_sfm": __version__, "python": platform.python_version()}
+    found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)
