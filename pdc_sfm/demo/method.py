@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pycolmap
 
 from pdc_sfm.aachen.matching import Matcher
-from pdc_sfm.colmap.cameras import make_camera
 from pdc_sfm.colmap.localize_sfm import localize
 from pdc_sfm.colmap.models import SUMMARY
 from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.demo.cameras import colmap_camera, known_model
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.settings import DemoSettings
 from pdc_sfm.demo.table import localisation_record, model_row, recalls
@@ -40,22 +39,6 @@ class Scene:
     def true_queries(self) -> dict[str, np.ndarray]:
         """cam_from_world of each query."""
         return {name: camera.cam_from_world for name, camera in self.queries.items()}
-
-    def known_model(self) -> pycolmap.Reconstruction:
-        """The database images with their true cameras, without points."""
-        model = pycolmap.Reconstruction()
-        for number, (name, camera) in enumerate(self.database.items(), start=1):
-            own = colmap_camera(camera)
-            own.camera_id = number
-            model.add_camera_with_trivial_rig(own)
-            image = pycolmap.Image(name=name, camera_id=number, image_id=number)
-            model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(np.ascontiguousarray(camera.cam_from_world)))
-        return model
-
-
-def colmap_camera(camera: Camera) -> pycolmap.Camera:
-    params = (camera.focal, camera.focal, camera.width / 2, camera.height / 2)
-    return make_camera("PINHOLE", camera.width, camera.height, params)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +81,7 @@ class Method:
 
     def _triangulate(self, scene: Scene) -> str:
         inputs = (scene.images, scene.pairs, self.file("features.h5"), self.file("matches.h5"))
-        result = triangulate(scene.known_model(), *inputs, self.file("sfm"), scene.settings.triangulation)
+        result = triangulate(known_model(scene.database), *inputs, self.file("sfm"), scene.settings.triangulation)
         return str(result.summary).partition("registered, ")[2]
 
     def _retrieve(self, scene: Scene) -> str:

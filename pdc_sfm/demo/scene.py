@@ -11,12 +11,13 @@ from pdc_sfm.aachen.matching import Matcher, describe_matching, engine_matcher
 from pdc_sfm.colmap.models import ReconstructionError
 from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.sift_files import match_sift
+from pdc_sfm.demo.cameras import write_queries
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.method import Method, Scene
 from pdc_sfm.demo.settings import DemoSettings, demo_settings, retrieval_settings
 from pdc_sfm.demo.table import GROUPS, empty_row, localisation_record
 from pdc_sfm.engine.pairing import nearest_pose_pairs
-from pdc_sfm.files import exclusive, write_text
+from pdc_sfm.files import exclusive
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json
 from pdc_sfm.scenes import Camera, read_cameras, write_scene
@@ -70,18 +71,13 @@ def _scene_steps(chain: Chain, settings: DemoSettings, workers: int) -> Scene:
         poses = {name: camera.cam_from_world for name, camera in cameras("db").items()}
         pairs = unique_pairs(nearest_pose_pairs(poses, settings.neighbours, settings.max_angle))
         write_pairs(folder / "pairs.txt", pairs)
-        write_text(folder / "queries.txt", "".join(_query_line(*item) for item in cameras(*GROUPS).items()))
+        write_queries(folder / "queries.txt", cameras(*GROUPS))
         return f"{len(pairs)} pairs of {len(poses)} images: the nearest that look the same way"
 
     chain.run("scene", to_dict(s), [folder / "cameras.json"], render)
     chosen = [folder / "pairs.txt", folder / "queries.txt"]
     chain.run("pairs", [settings.neighbours, settings.max_angle], chosen, choose)
     return Scene(folder / "images", folder / "pairs.txt", cameras("db"), cameras(*GROUPS), settings)
-
-
-def _query_line(name: str, camera: Camera) -> str:
-    params = (camera.focal, camera.focal, camera.width / 2, camera.height / 2)
-    return f"{name} PINHOLE {camera.width} {camera.height} {' '.join(f'{p:.9g}' for p in params)}\n"
 
 
 def _ours(folder: RunFolder, scene: Scene, match: Matcher | None, network: Any) -> Method:

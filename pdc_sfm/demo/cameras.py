@@ -1,0 +1,44 @@
+"""The scene's true cameras as COLMAP and hloc take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm.colmap.cameras import make_camera
+from pdc_sfm.files import write_text
+from pdc_sfm.scenes import Camera
+
+
+def intrinsics(camera: Camera) -> tuple[float, float, float, float]:
+    """Parameters of a PINHOLE camera."""
+    return camera.focal, camera.focal, camera.width / 2, camera.height / 2
+
+
+def colmap_camera(camera: Camera) -> pycolmap.Camera:
+    return make_camera("PINHOLE", camera.width, camera.height, intrinsics(camera))
+
+
+def known_model(cameras: Mapping[str, Camera]) -> pycolmap.Reconstruction:
+    """A model of posed images, without points."""
+    model = pycolmap.Reconstruction()
+    for number, (name, camera) in enumerate(cameras.items(), start=1):
+        own = colmap_camera(camera)
+        own.camera_id = number
+        model.add_camera_with_trivial_rig(own)
+        image = pycolmap.Image(name=name, camera_id=number, image_id=number)
+        model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(np.ascontiguousarray(camera.cam_from_world)))
+    return model
+
+
+def write_queries(path: Path, cameras: Mapping[str, Camera]) -> Path:
+    """A query list with intrinsics, `NAME MODEL W H PARAMS...` a line."""
+    lines = (
+        f"{name} PINHOLE {camera.width} {camera.height} {' '.join(repr(float(p)) for p in intrinsics(camera))}\n"
+        for name, camera in cameras.items()
+    )
+    write_text(path, "".join(lines))
+    return path
