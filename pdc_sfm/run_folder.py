@@ -7,9 +7,9 @@
     features.h5          keypoints of the model's images (hloc)          matches.raw/  raw matches with P_R of pairs.txt
     matches.h5           matches of pairs.txt (hloc)
     sfm/                 COLMAP model, points.ply, summary.json
-    retrieval.txt        pairs `query database`, best first (hloc)       scene only, as all that follows
+    retrieval.txt        pairs `query database`, best first (hloc); of more than 30 photographs, each is a query
     retrieval.json       {"queries": {query: [[database image, count, "full" or "256"], ...]}, "silent": [query, ...]}
-    features-query.h5    keypoints of the queries, and again of the model's images
+    features-query.h5    keypoints of the queries, and of the model's images again      scene only, as all that follows
     matches-query.h5     matches of retrieval.txt                        matches-query.raw/  raw matches
     queries.txt          NAME MODEL W H PARAMS... of the queries
     results.txt          poses: `name qw qx qy qz tx ty tz`, camera from world; results.txt_logs.json: inliers to draw

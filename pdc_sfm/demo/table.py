@@ -72,17 +72,21 @@ def recalls(results: Path, true: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def format_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of a run under a heading; recall in per cent of the queries."""
+    """Rows of a run under two lines of heading; recall in per cent of the queries of each group."""
     groups = [group for group in GROUPS if any(group in row["queries"] for row in rows)]
-    limits = "  ".join(f"{metres:g}m {degrees:g}°" for metres, degrees in RECALL_THRESHOLDS)
-    heading = f"{'':<10} {'registered':>10} {'points':>9} {'track':>6} {'error px':>8}"
-    lines = [heading + "".join(f"   {group + ': ' + limits:>34}" for group in groups)]
+    limits = "".join(f"{f'{metres:g}m {degrees:g}°':>10}" for metres, degrees in RECALL_THRESHOLDS)
+    above, heading = " " * 47, f"{'':<10} {'registered':>10} {'points':>9} {'track':>6} {'error':>8}"
+    for group in groups:
+        count = max(row["queries"][group]["count"] for row in rows if group in row["queries"])
+        above += f"{f'{group} queries ({count})':>32}"
+        heading += f"  {limits}"
+    lines = [above, heading] if groups else [heading]
     for row in rows:
-        line = f"{row['method']:<10} {row['registered']:>6}/{row['images']:<3} {row['points']:>9,}"
-        line += f" {row['track_length']:>6.2f} {row['reprojection_error']:>8.2f}"
+        registered = f"{row['registered']}/{row['images']}"
+        line = f"{row['method']:<10} {registered:>10} {row['points']:>9,}"
+        line += f" {row['track_length']:>6.2f} {row['reprojection_error']:>5.2f} px"
         for group in groups:
-            found = row["queries"].get(group)
-            cells = "   ".join(f"{100 * share:5.1f} %" for share in found["recall"]) if found else "-"
-            line += f"   {cells:>34}"
+            found = row["queries"].get(group, {"recall": (0.0,) * len(RECALL_THRESHOLDS)})
+            line += "  " + "".join(f"{100 * share:>8.1f} %" for share in found["recall"])
         lines.append(line)
     return "\n".join(lines)

@@ -114,8 +114,10 @@ def test_a_table_has_a_row_for_each_method_and_recall_in_per_cent():
         {"method": "PDC-Net+", **figures, "queries": {"day": day}},
         {"method": "SIFT", **figures, "queries": {}},
     ]
-    heading, ours, sift = format_table(rows).splitlines()
+    groups, heading, ours, sift = format_table(rows).splitlines()
+    assert groups.strip() == "day queries (4)"
     assert "0.25m 2°" in heading
     assert "12,345" in ours
     assert ours.split()[-6:] == ["50.0", "%", "75.0", "%", "100.0", "%"]
-    assert sift.endswith("-")
+    assert sift.split()[-6:] == ["0.0", "%"] * 3
+    assert len({len(groups), len(heading), len(ours), len(sift)}) == 1
