@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from pdc_sfm.matches.select import highest_p_r
 from pdc_sfm.network import NetworkSettings, PDCNet
-from pdc_sfm.network.mixture import highest_p_r, p_r
+from pdc_sfm.network.mixture import p_r
 from pdc_sfm.training.calibration import Observations, apply, fit, largest_gap, reliability
 
 

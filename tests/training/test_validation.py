@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from pdc_sfm.matches.select import highest_p_r
 from pdc_sfm.network import LevelOutput
-from pdc_sfm.network.mixture import highest_p_r
 from pdc_sfm.training.batch import Batch
 from pdc_sfm.training.validation import validate
 
