@@ -6,7 +6,7 @@ import numpy as np
 
 from pdc_sfm.scenes.facade import Opening, Skin, pierced_wall, quoins, surround
 from pdc_sfm.scenes.houses import build_house
-from pdc_sfm.scenes.lettering import WORDS
+from pdc_sfm.scenes.lettering import TOWN_HALL, WORDS
 from pdc_sfm.scenes.mesh import Frame, MeshBuilder
 from pdc_sfm.scenes.noise import rgb
 from pdc_sfm.scenes.plan import HALF, ISLAND, KERB, SIDEWALK, STREET
@@ -103,7 +103,7 @@ def town_hall(b: MeshBuilder, frame: Frame, random: np.random.Generator) -> None
     _clock_gable(b, frame, eaves, wall, stone)
     b.box(frame, (0, -9, 0), (_HALL, 0, eaves), wall.material, wall.tint * 0.9, wall.params, faces="+x-x-y")
     ridge_along(b, frame, _HALL, 9, eaves, 4.2, roof, wall)
-    word = WORDS.index("RATHAUS 1587")
+    word = WORDS.index(TOWN_HALL)
     b.panel(
         frame,
         (_HALL / 2 - 1.9, _HALL / 2 + 1.9),

@@ -25,6 +25,7 @@ class Conditions:
     cloud_colour: Colour = (0.95, 0.95, 0.97)
     lamps: float = 0.0  # strength of street lamps, and lit windows above 0
     exposure: float = 1.8
+    metering: float = 0.5  # how far the camera corrects the exposure by what it sees: 0 not, 1 wholly
     white_balance: Colour = (1.0, 1.0, 1.0)
     noise: float = 0.004  # standard deviation at mid grey, of full scale
     blur: float = 0.0  # pixels
@@ -49,7 +50,7 @@ def database_conditions(k: int, count: int, random: np.random.Generator) -> Cond
         base = Conditions("noon", seed=11, sun_azimuth=251, sun_elevation=47)
     else:
         base = replace(_OVERCAST, seed=12, exposure=2.0)
-    return _snapshot(base, random, people=random.integers(0, 3), cars=random.integers(0, 2))
+    return _snapshot(base, random, people=random.integers(0, 5), cars=random.integers(0, 2))
 
 
 def day_conditions(k: int, random: np.random.Generator) -> Conditions:
@@ -86,7 +87,7 @@ def day_conditions(k: int, random: np.random.Generator) -> Conditions:
             white_balance=(0.96, 1.0, 1.08),
         ),
     )[k % 4]
-    return _snapshot(replace(base, noise=0.008), random, people=random.integers(2, 9), cars=random.integers(0, 4))
+    return _snapshot(replace(base, noise=0.008), random, people=random.integers(4, 15), cars=random.integers(0, 4))
 
 
 def night_conditions(k: int, random: np.random.Generator) -> Conditions:
@@ -102,6 +103,7 @@ def night_conditions(k: int, random: np.random.Generator) -> Conditions:
             cloud_colour=(0.030, 0.024, 0.020),
             lamps=1.0,
             exposure=1.1,
+            metering=0.0,
             white_balance=(1.0, 0.86, 0.70),
             noise=0.018,
             blur=0.6,
@@ -116,6 +118,7 @@ def night_conditions(k: int, random: np.random.Generator) -> Conditions:
             cloud_colour=(0.060, 0.062, 0.085),
             lamps=0.75,
             exposure=1.9,
+            metering=0.0,
             white_balance=(1.0, 0.98, 0.92),
             noise=0.013,
             blur=0.5,
@@ -130,12 +133,13 @@ def night_conditions(k: int, random: np.random.Generator) -> Conditions:
             cloud_colour=(0.016, 0.013, 0.011),
             lamps=0.6,
             exposure=1.1,
+            metering=0.0,
             white_balance=(1.05, 0.88, 0.62),
             noise=0.024,
             blur=0.7,
         ),
     )[k % 3]
-    return _snapshot(base, random, people=random.integers(0, 5), cars=random.integers(0, 2))
+    return _snapshot(base, random, people=random.integers(0, 8), cars=random.integers(0, 2))
 
 
 def _snapshot(base: Conditions, random: np.random.Generator, people: int, cars: int) -> Conditions:

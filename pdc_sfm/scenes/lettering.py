@@ -48,40 +48,33 @@ _STROKES = {
     "9": "01 10 30 41 45 36 16 05 04 13 43",
     " ": "",
 }
-WORDS = (
-    "CAFE AM MARKT",
-    "APOTHEKE",
-    "BUCHHANDLUNG",
-    "BACKEREI KAISER",
-    "HOTEL KRONE",
-    "UHREN & SCHMUCK",
-    "RATHAUS 1587",
-    "BLUMEN",
-    "ZUM LOWEN",
-    "OPTIK WEBER",
-    "SCHUHHAUS LANG",
-    "POST",
-    "WEINSTUBE",
-    "EISENWAREN",
-    "METZGEREI FUCHS",
-    "FAHRRADER",
-    "KONZERT",
-    "THEATER",
-    "MUSEUM",
-    "ZIRKUS",
-    "JAZZ 24",
-    "MARKT",
-    "FEST",
-    "OPER",
-    "KINO",
-    "LAUF 10",
-    "AUSSTELLUNG",
-    "OBST & GEMUSE",
-    "KASE",
-    "BROT",
-    "HONIG",
-    "SUPPEN",
+SHOPS = (
+    *(
+        "CAFE AM MARKT",
+        "APOTHEKE",
+        "BUCHHANDLUNG",
+        "BACKEREI KAISER",
+        "HOTEL KRONE",
+        "UHREN & SCHMUCK",
+        "BLUMEN",
+        "ZUM LOWEN",
+    ),
+    *(
+        "OPTIK WEBER",
+        "SCHUHHAUS LANG",
+        "POST",
+        "WEINSTUBE",
+        "EISENWAREN",
+        "METZGEREI FUCHS",
+        "FAHRRADER",
+        "GASTHAUS ADLER",
+    ),
+    *("SPIELWAREN", "FRISEUR", "DROGERIE", "TABAK", "KUNST & RAHMEN", "LEDERWAREN", "TEEHAUS", "PAPETERIE"),
 )
+BILLS = ("KONZERT", "THEATER", "MUSEUM", "ZIRKUS", "JAZZ 24", "MARKT", "FEST", "OPER", "KINO", "LAUF 10", "AUSSTELLUNG")
+STALLS = ("OBST & GEMUSE", "KASE", "BROT", "HONIG", "SUPPEN")
+TOWN_HALL = "RATHAUS 1587"
+WORDS = (*SHOPS, *BILLS, *STALLS, TOWN_HALL)
 _LIMIT = 16  # strokes of the most intricate letter
 
 

@@ -12,7 +12,7 @@ def develop(light: np.ndarray, conditions: Conditions, seed: int) -> np.ndarray:
     import cv2
 
     height, width = light.shape[:2]
-    image = (light * np.float32(conditions.exposure)).astype(np.float32)
+    image = (light * np.float32(conditions.exposure * _metered(light, conditions))).astype(np.float32)
     highlights = np.maximum(image - 1.0, 0)
     for share, size in ((0.10, width / 160), (0.05, width / 32)):  # glare around what is too bright
         image = image + share * cv2.GaussianBlur(np.minimum(highlights, 6), (0, 0), size)
@@ -21,6 +21,12 @@ def develop(light: np.ndarray, conditions: Conditions, seed: int) -> np.ndarray:
         image = cv2.GaussianBlur(image, (0, 0), conditions.blur)
     image = image + _sensor_noise(image, conditions.noise, np.random.default_rng(seed))
     return np.rint(_tone(np.maximum(image, 0)) * 255).astype(np.uint8)
+
+
+def _metered(light: np.ndarray, conditions: Conditions) -> float:
+    """What the camera's meter adds: it brings the median towards a mid grey, within a stop."""
+    median = float(np.median(light @ np.array([0.21, 0.72, 0.07], np.float32))) * conditions.exposure
+    return float(np.clip((0.21 / max(median, 1e-6)) ** conditions.metering, 0.5, 2.0))
 
 
 def _vignette(height: int, width: int, loss: float) -> np.ndarray:

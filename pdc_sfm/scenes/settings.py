@@ -14,9 +14,9 @@ class SceneSettings:
     seed: int = 0  # another seed is another town, walk and weather
     width: int = 640
     height: int = 480
-    database: int = 22  # day images with known poses, along a walk around the square
-    day_queries: int = 4  # from other places, on other days
-    night_queries: int = 4
+    database: int = 24  # day images with known poses, along a walk around the square
+    day_queries: int = 6  # from other places, on other days
+    night_queries: int = 6
     depth: bool = True  # write depth maps beside the images
     sky_directions: int = 34  # from which sky light is gathered; fewer are faster and rougher
     shadow_texel: float = 0.03  # metres: the sharpness of shadows

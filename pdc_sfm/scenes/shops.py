@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdc_sfm.scenes.facade import Opening
-from pdc_sfm.scenes.lettering import WORDS
+from pdc_sfm.scenes.lettering import SHOPS, WORDS
 from pdc_sfm.scenes.mesh import Frame, MeshBuilder
 from pdc_sfm.scenes.noise import rgb
 from pdc_sfm.scenes.styles import House
@@ -19,7 +19,6 @@ CLOTHS = (
     ("#c07a2c", "#efe6d0"),
     ("#6a6f73", "#d8d4c8"),
 )
-SHOP_WORDS = 16  # the first words of WORDS are names of shops
 
 
 def shop_front(b: MeshBuilder, frame: Frame, house: House, random: np.random.Generator) -> list[Opening]:
@@ -52,7 +51,7 @@ def shop_front(b: MeshBuilder, frame: Frame, house: House, random: np.random.Gen
                 )
             )
             x += show + 0.35
-    word = int(random.integers(SHOP_WORDS))
+    word = int(random.integers(len(SHOPS)))
     wide = min(house.width - 0.8, 0.55 * len(WORDS[word]) + 0.8)
     x0 = (house.width - wide) / 2
     b.box(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdc_sfm.scenes.lettering import WORDS, lettered
+from pdc_sfm.scenes.lettering import BILLS, SHOPS, WORDS, lettered
 from pdc_sfm.scenes.noise import blend, fractal, hashed, rgb, shown, step, stripes, value_noise
 from pdc_sfm.scenes.surface import Look, Spots
 
@@ -117,8 +117,12 @@ def poster(s: Spots) -> Look:
     face = fractal(s.u + 5 * pick(7), s.v, s.pixel, 0.5, 7, 0.62, 1065) * (pick(8) > 0.5)
     albedo = albedo * np.clip(1 + 0.5 * face, 0.2, 2)[:, None]
     ink = np.where((pick(9) > 0.5)[:, None], _PAPER, rgb("#161616"))
-    top = lettered(s.u - width / 2, s.v - height * 0.86, np.floor(16 + 11 * pick(10)), width / 7.5, 0.2, s.pixel)
-    low = lettered(s.u - width / 2, s.v - height * 0.12, np.floor(16 + 11 * pick(11)), width / 11, 0.14, s.pixel)
+    top = lettered(
+        s.u - width / 2, s.v - height * 0.86, len(SHOPS) + np.floor(len(BILLS) * pick(10)), width / 7.5, 0.2, s.pixel
+    )
+    low = lettered(
+        s.u - width / 2, s.v - height * 0.12, len(SHOPS) + np.floor(len(BILLS) * pick(11)), width / 11, 0.14, s.pixel
+    )
     small = stripes(s.v, 0.028, 0.012, s.pixel) * ((y < 0.3) & (y > 0.19) & (np.abs(x - 0.5) < 0.35))
     small *= np.clip(value_noise(s.u * 60, np.floor(s.v / 0.028), 1066) * 4 + 1.5, 0, 1)
     albedo = blend(albedo, ink, np.maximum(np.maximum(top, low), 0.8 * small))

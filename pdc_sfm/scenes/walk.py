@@ -56,10 +56,10 @@ def _on_the_walk(
     for attempt in range(400):
         angle = start + random.normal(0, 0.03 + 0.0005 * attempt)
         eye = _round(angle, (14.2, 10.4)) + random.normal(0, 0.6, 2)
-        aside = 0.95 if k % 6 == 3 else random.uniform(-0.22, 0.22)  # now and then to the left of the middle
+        aside = 0.8 if k % 6 == 3 else random.uniform(-0.16, 0.16)  # now and then to the left of the middle
         ahead = angle + np.pi + aside
         target = _round(ahead, HALF)
-        if _clear(eye, target, taken):
+        if _clear(eye, target, taken, reach=4.5 - attempt / 200):
             break
     return _camera(eye, target, (settings.width, settings.height), 0.82 * settings.width, random)
 
@@ -83,15 +83,15 @@ def _elsewhere(settings: SceneSettings, k: int, taken: np.ndarray, random: np.ra
     return _camera(eye, target, size, focal, random)
 
 
-def _clear(eye: np.ndarray, target: np.ndarray, taken: np.ndarray) -> bool:
-    """The place is free, and nothing large stands right before the lens."""
+def _clear(eye: np.ndarray, target: np.ndarray, taken: np.ndarray, reach: float = 4.5) -> bool:
+    """The place is free, and nothing stands right before the lens within `reach` metres."""
     to = taken[:, :2] - eye
     distance = np.linalg.norm(to, axis=1)
     if (distance < taken[:, 2] + 0.8).any():
         return False
     forward = (target - eye) / np.linalg.norm(target - eye)
     along, across = to @ forward, np.abs(to[:, 0] * forward[1] - to[:, 1] * forward[0])
-    near = (along > 0) & (distance < 4.5 + taken[:, 2])
+    near = (along > 0) & (distance < reach + taken[:, 2])
     return not (near & (across < taken[:, 2] + 0.35 * along)).any()
 
 
@@ -99,7 +99,7 @@ def _camera(
     eye: np.ndarray, target: np.ndarray, size: tuple[int, int], focal: float, random: np.random.Generator
 ) -> Camera:
     height = ground_height(eye) + random.uniform(1.5, 1.8)
-    look = np.linalg.norm(target - eye) * np.tan(np.radians(random.uniform(3.5, 9.5)))
+    look = np.linalg.norm(target - eye) * np.tan(np.radians(random.uniform(5.0, 10.5)))
     return Camera.looking(
         np.array([*eye, height]), np.array([*target, height + look]), size, focal, random.normal(0, 0.015)
     )

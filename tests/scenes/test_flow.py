@@ -12,7 +12,7 @@ RIGHT = Camera.looking(np.array([-9.0, -10.4, 1.6]), np.array([4.0, 12.0, 4.5]),
 
 @pytest.fixture(scope="module")
 def pair(town):
-    quiet = Conditions(noise=0.0)
+    quiet = Conditions(noise=0.0, metering=0.0)
     return render(town, LEFT, quiet), render(town, RIGHT, quiet)
 
 

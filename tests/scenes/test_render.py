@@ -9,7 +9,7 @@ from pdc_sfm.scenes import Camera, Conditions, Scene, flow_between, plan_shots, 
 from pdc_sfm.scenes.sampling import sample_view
 from pdc_sfm.scenes.surface import Material
 
-STILL = Conditions(noise=0.0, vignette=0.0)  # what the lens and the sensor add is left out
+STILL = Conditions(noise=0.0, vignette=0.0, metering=0.0)  # what the lens and the sensor add is left out
 ACROSS = Camera.looking(np.array([-12.0, -9.0, 1.7]), np.array([4.0, 12.0, 4.0]), (160, 120), 130)
 BESIDE = Camera.looking(np.array([-10.6, -9.6, 1.7]), np.array([4.0, 12.0, 4.0]), (160, 120), 130)
 
@@ -105,7 +105,9 @@ def test_a_wall_keeps_its_detail_when_the_camera_comes_close(town):
 
 
 def test_by_night_it_is_dark_but_for_lamps(town, across):
-    night = Conditions(sun_strength=0, zenith=(0.006, 0.007, 0.012), horizon=(0.03, 0.02, 0.02), clouds=0, lamps=1.0)
+    night = Conditions(
+        sun_strength=0, zenith=(0.006, 0.007, 0.012), horizon=(0.03, 0.02, 0.02), clouds=0, lamps=1.0, metering=0
+    )
     image = render(town, ACROSS, replace(night, exposure=1.1)).image
     assert np.median(image) < np.median(across.image) / 2
     assert image.max() > 240  # the lanterns themselves
