@@ -11,6 +11,7 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm import __version__
+from pdc_sfm.colmap.model_files import check_binary_model
 from pdc_sfm.colmap.pointcloud import model_points, remove_outliers, write_ply
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import FormatError, UserError
@@ -57,6 +58,8 @@ def load_model(path: Path | str) -> pycolmap.Reconstruction:
             break
     else:
         raise FormatError(f"{path} holds no COLMAP model: expected cameras, images and points3D, as .bin or .txt")
+    if suffix == ".bin":
+        check_binary_model(path)
     try:
         with colmap_log():
             return pycolmap.Reconstruction(path)
