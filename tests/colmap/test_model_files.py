@@ -8,7 +8,7 @@ from pdc_sfm.colmap.models import load_model
 from pdc_sfm.errors import FormatError
 
 
-@pytest.fixture()
+@pytest.fixture
 def folder(tmp_path):
     """A model of COLMAP's own making."""
     options = pycolmap.SyntheticDatasetOptions()
