@@ -1,4 +1,4 @@
-"""A matcher without a network: codes are the images' grey values, matches a fixed function of the two codes."""
+"""A matcher without a network: codes are checksums of images, and any two images are a shift apart that these decide."""
 
 from __future__ import annotations
 
@@ -38,8 +38,13 @@ class FakeMatcher:
     def match(self, code0: FakeCode, code1: FakeCode) -> RawMatches:
         self.matched.append((code0.name, code1.name))
         rng = np.random.default_rng([code0.seed, code1.seed])
-        points = [rng.uniform(0, np.subtract(code.size, 1), (self.count, 2)) for code in (code0, code1)]
-        return RawMatches(*points, rng.uniform(0.1, 1, self.count))
+        points = rng.uniform(8, np.subtract(code0.size, 9), (self.count, 2))
+        return RawMatches(points, points + self.shift(code0, code1), rng.uniform(0.1, 0.57, self.count))
+
+    @staticmethod
+    def shift(code0: FakeCode, code1: FakeCode) -> np.ndarray:
+        """From places of the first image to the second, up to 7 pixels."""
+        return np.array([code1.seed % 8 - code0.seed % 8, code1.seed // 8 % 8 - code0.seed // 8 % 8], float)
 
 
 def write_images(folder: Path, count: int, size: tuple[int, int] = (64, 48)) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -22,8 +23,9 @@ LARGEST_TABLE = 1 << 24
 
 @dataclass(frozen=True)
 class TrackSettings:
-    """How raw matches become keypoints. Known good sizes: 1 and 1 for all points, 2 and 8 for large scenes."""
+    """How raw matches become keypoints and tracks."""
 
+    rule: Literal["flow", "hloc"] = "flow"  # keypoints carried by the flow (carry.py), or rounded to cells as in hloc
     max_error: float = 2.0  # pixels between a match's end and its keypoint
     cell_size: float = 8.0  # one keypoint a cell of so many pixels
     max_keypoints: int | None = 8192  # the best of each image; None keeps all, and queries of fixed images unquantised
@@ -44,6 +46,10 @@ class Keypoints:
 
     def __len__(self) -> int:
         return len(self.points)
+
+    @staticmethod
+    def none() -> Keypoints:
+        return Keypoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
 
     def best(self, count: int | None) -> Keypoints:
         """The `count` of highest score, highest first, earlier ones first among equals; None keeps all as they are."""

@@ -1,31 +1,27 @@
 """The second stage: raw matches of all pairs to one feature file and one match file, both there at once or not at all.
 
-Images are done one by one, then pairs one by one, so memory does not grow with the list. Keypoints that a feature file
-holds already stay as they are, since other match files may point at them; only what this same run made is made again.
+Keypoints that a feature file holds already stay as they are, since other match files may point at them; only what this
+same run made is made again.
 """
 
 from __future__ import annotations
 
-import functools
-from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.matches.tracks import Keypoints, TrackSettings, link, vote_keypoints
+from pdc_sfm.matches.tracks import TrackSettings
 from pdc_sfm.settings import differences
+from pdc_sfm.store.flow_rule import write_by_flow
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import check_keys
-from pdc_sfm.store.readers import FeatureFile, open_features
-from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, write_keypoints, write_matches, write_record
-
-Pair = tuple[str, str]
-OPEN_IMAGES = 512  # keypoints of so many images are kept in memory while pairs are linked
+from pdc_sfm.store.readers import open_features
+from pdc_sfm.store.rules import Job, Pair, write_by_cells
+from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, write_record
 
 
 @dataclass(frozen=True)
@@ -71,8 +67,8 @@ def aggregate(
     with new_h5(outputs.matches) as match_file, new_h5(outputs.features) as feature_file:
         _keep_others(outputs.features, names, feature_file)
         _copy_fixed(fixed, outputs.features, feature_file)
-        exact = _write_features(raw, done, names, fixed, outputs.tracks, feature_file, run, show)
-        count = _write_matches(raw, pairs, exact, outputs.tracks, feature_file, match_file, show)
+        job = Job(raw, pairs, done, names, frozenset(fixed), outputs.tracks, feature_file, match_file, run, show)
+        count = (write_by_flow if outputs.tracks.rule == "flow" else write_by_cells)(job)
         write_record(feature_file, {"runs": [*(r for r in runs if r != run), run]})
         write_record(match_file, {**record, "settings": outputs.settings})
         keypoints = sum(len(feature_file[name]["keypoints"]) for name in names)
@@ -128,76 +124,3 @@ def _copy_fixed(fixed: Mapping[str, Path], features: Path, feature_file: h5py.Fi
             for name in fixed:
                 if fixed[name] == path:
                     file.copy_image(name, feature_file, descriptors=path == features)
-
-
-def _write_features(
-    raw: RawStore,
-    done: Sequence[Pair],
-    names: Sequence[str],
-    fixed: Mapping[str, Path],
-    settings: TrackSettings,
-    feature_file: h5py.File,
-    run: str,
-    show: bool,
-) -> set[str]:
-    """Vote for the keypoints of all images that have none. Returns the images whose points stay unquantised."""
-    pairs_of = defaultdict(list)
-    for pair in in_hloc_order(done):
-        for name in pair:
-            pairs_of[name].append(pair)
-    exact = set()
-    for name in _progress([n for n in names if n not in fixed], "keypoints", "image", show):
-        partners = {other for pair in pairs_of[name] for other in pair if other != name}
-        if settings.max_keypoints is None and partners and partners <= fixed.keys():
-            exact.add(name)  # localisation: binning would only cost the query's accuracy
-        keypoints, size = _vote(raw, pairs_of[name], name, settings, name in exact)
-        write_keypoints(feature_file, name, keypoints.points, keypoints.scores, size).attrs[RUN] = run
-    return exact
-
-
-def _vote(
-    raw: RawStore, pairs: Sequence[Pair], name: str, settings: TrackSettings, exact: bool
-) -> tuple[Keypoints, tuple[int, int] | None]:
-    points, scores, size = [np.zeros((0, 2), np.float32)], [np.zeros(0, np.float32)], None
-    for pair in pairs:
-        matches, side = raw.read(pair), pair.index(name)
-        points.append(matches.keypoints1 if side else matches.keypoints0)
-        scores.append(matches.scores)
-        size = raw.sizes(pair)[side]
-    sizes = (0, 0) if exact else (settings.max_error, settings.cell_size)
-    keypoints, _ = vote_keypoints(np.concatenate(points), np.concatenate(scores), *sizes)
-    return keypoints.best(settings.max_keypoints), size
-
-
-def _write_matches(
-    raw: RawStore,
-    pairs: Sequence[Pair],
-    exact: Collection[str],
-    settings: TrackSettings,
-    feature_file: h5py.File,
-    match_file: h5py.File,
-    show: bool,
-) -> int:
-    """Assign the raw matches of each pair to keypoints. Returns the number of matches written."""
-    features, total = FeatureFile(feature_file), 0
-    keypoints = functools.lru_cache(OPEN_IMAGES)(lambda name: features.keypoints(name).points)
-    for pair in _progress(pairs, "matches", "pair", show):
-        matches, scores = np.zeros((0, 2), np.int32), np.zeros(0, np.float32)
-        if pair in raw:
-            radii = [0.0 if name in exact else settings.max_error for name in pair]
-            matches, scores = link(raw.read(pair), keypoints(pair[0]), keypoints(pair[1]), *radii)
-        write_matches(match_file, *pair, matches, scores)
-        total += len(matches)
-    return total
-
-
-def in_hloc_order(pairs: Sequence[Pair]) -> list[Pair]:
-    """The order in which hloc lets pairs vote: by the fewer pairs that one of its images has, then by name."""
-    degree = Counter(name for pair in pairs for name in pair)
-    return sorted(pairs, key=lambda pair: (min(degree[pair[0]], degree[pair[1]]), pair))
-
-
-def _progress(items: Sequence[Any], label: str, unit: str, show: bool) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(items, label, unit=unit, disable=None if show and items else True, smoothing=0.1)

@@ -9,12 +9,14 @@ import pytest
 from pdc_sfm.errors import FormatError, SettingsError, StorageError
 from pdc_sfm.matches.tracks import TrackSettings
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.store import aggregate as stage
-from pdc_sfm.store.aggregate import Outputs, aggregate, in_hloc_order
+from pdc_sfm.store import rules
+from pdc_sfm.store.aggregate import Outputs, aggregate
 from pdc_sfm.store.journal import open_raw_store
 from pdc_sfm.store.readers import open_features, open_matches
+from pdc_sfm.store.rules import in_hloc_order
 
 SIZE = (320, 240)
+HLOC = TrackSettings("hloc")
 
 
 def points_in(views, seed=0, count=300):
@@ -30,7 +32,7 @@ def run(tmp_path):
     seen = points_in({"db/a.jpg": 0, "db/b.jpg": 8, "q/c.jpg": 16})
 
     def call(pairs=(("db/a.jpg", "db/b.jpg"), ("db/b.jpg", "q/c.jpg")), matches="matches.h5", **options):
-        tracks = options.pop("tracks", TrackSettings())
+        tracks = options.pop("tracks", HLOC)
         references = options.pop("references", ())
         outputs = Outputs(tmp_path / "features.h5", tmp_path / matches, {"tracks": str(tracks)}, tracks, references)
         with open_raw_store(tmp_path / (matches + ".raw"), {}) as raw:
@@ -93,9 +95,9 @@ def test_a_second_call_finds_nothing_to_do(run):
 def test_other_settings_are_refused_unless_overwriting(run):
     run()
     with pytest.raises(SettingsError, match="tracks"):
-        run(tracks=TrackSettings(max_error=4))
-    assert run(tracks=TrackSettings(max_error=4), overwrite=True) is not None
-    assert run(tracks=TrackSettings(max_error=4)) is None
+        run(tracks=TrackSettings("hloc", max_error=4))
+    assert run(tracks=TrackSettings("hloc", max_error=4), overwrite=True) is not None
+    assert run(tracks=TrackSettings("hloc", max_error=4)) is None
 
 
 def test_a_crash_between_the_two_files_changes_nothing_in_the_end(run, monkeypatch):
@@ -126,7 +128,7 @@ def test_a_full_disk_leaves_the_old_files_and_no_halves(run, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(stage, "write_matches", full)
+        patch.setattr(rules, "write_matches", full)
         with pytest.raises(StorageError, match=r"No space left on device.*make room"):
             run(overwrite=True)
     assert_same_content(content(run.folder), expected)
@@ -139,19 +141,19 @@ def test_given_keypoints_are_only_assigned_to_and_copied(run):
         for name in ("db/a.jpg", "db/b.jpg"):
             file[f"{name}/keypoints"] = grid
             file[f"{name}/descriptors"] = np.zeros((256, len(grid)), np.float32)
-    assert run(references=(run.folder / "sp.h5",), tracks=TrackSettings(4, 4)).fixed == 2
+    assert run(references=(run.folder / "sp.h5",), tracks=TrackSettings("hloc", 4, 4)).fixed == 2
     found = content(run.folder)
     np.testing.assert_array_equal(found["db/a.jpg/keypoints"], grid)
     assert "db/a.jpg/descriptors" not in found
     assert len(found["q/c.jpg/keypoints"]) < len(grid)
-    assert run(references=(run.folder / "sp.h5",), tracks=TrackSettings(4, 4)) is None
+    assert run(references=(run.folder / "sp.h5",), tracks=TrackSettings("hloc", 4, 4)) is None
 
 
 def test_localisation_extends_the_feature_file_and_leaves_queries_unquantised(run):
     run(pairs=[("db/a.jpg", "db/b.jpg")])
     before = content(run.folder)
     query = {"pairs": [("q/c.jpg", "db/a.jpg"), ("q/c.jpg", "db/b.jpg")], "matches": "loc.h5"}
-    loc = {**query, "references": (run.folder / "features.h5",), "tracks": TrackSettings(max_keypoints=None)}
+    loc = {**query, "references": (run.folder / "features.h5",), "tracks": TrackSettings("hloc", max_keypoints=None)}
     run(**loc)
     after = content(run.folder, "loc.h5")
     for name in ("db/a.jpg/keypoints", "db/b.jpg/keypoints"):

@@ -1,0 +1,94 @@
+"""The flow's rule of filling the two files: keypoints are carried from image to image (`pdc_sfm.matches.carry`)."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from pdc_sfm.matches.carry import Arrival, TrackPoints, add_new, confirmed, each_arrival, image_order, place_tracks
+from pdc_sfm.matches.tracks import Keypoints
+from pdc_sfm.matches.transfer import transfer
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.store.readers import FeatureFile
+from pdc_sfm.store.rules import OPEN_IMAGES, Job, Pair, link_all, progress, vote
+from pdc_sfm.store.writers import write_matches
+
+
+def write_by_flow(job: Job) -> int:
+    """Write keypoints and matches. Returns the number of matches."""
+    carrier, total = _Carrier(job), 0
+    for name in progress(image_order(job.done, job.fixed), "tracks", "image", job.show):
+        total += carrier.add(name)
+    for name in job.free():
+        if name not in carrier.pairs_of:  # an image none of whose pairs could be matched
+            job.write_keypoints(name, np.zeros((0, 2)), np.zeros(0), None)
+    rest = [pair for pair in job.pairs if pair not in carrier.written]  # of two fixed images, or without raw matches
+    return total + link_all(job, rest, dict.fromkeys(job.names, job.settings.max_error))
+
+
+class _Carrier:
+    """The images done so far, as long as images to come are paired with them."""
+
+    def __init__(self, job: Job):
+        self.job = job
+        self.pairs_of = job.pairs_of()
+        self.written: set[Pair] = set()
+        self.tracks = 0  # begun so far
+        self.known: dict[str, TrackPoints] = {}
+        self.waiting = {name: len(pairs) for name, pairs in self.pairs_of.items()}
+        self.fixed = functools.lru_cache(OPEN_IMAGES)(self._read_fixed)
+        self.fixed_tracks: dict[str, int] = {}
+
+    def add(self, name: str) -> int:
+        """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches."""
+        job, pairs = self.job, self.pairs_of[name]
+        matches, size = job.read_image(name, pairs)
+        arrivals = {
+            other: self._arrive(found.swapped(), other) for other, found in matches.items() if self._is_known(other)
+        }
+        image = self._keypoints(name, matches, list(arrivals.values()))
+        job.write_keypoints(name, image.points, image.scores, size)
+        self.known[name] = image
+        total = 0
+        for other, arrival in arrivals.items():
+            found, scores = confirmed(arrival, image, job.settings.max_error)
+            pair = (other, name) if (other, name) in job.raw else (name, other)
+            write_matches(job.match_file, *pair, found if pair[0] == other else found[:, ::-1], scores)
+            self.written.add(pair)
+            total += len(found)
+            self._forget(other)
+            self._forget(name)
+        return total
+
+    def _keypoints(self, name: str, matches: dict[str, RawMatches], arrivals: list[Arrival]) -> TrackPoints:
+        settings = self.job.settings
+        if self.job.is_query(name, self.pairs_of[name]):
+            return add_new(each_arrival(arrivals), Keypoints.none(), 0, 0, settings.max_keypoints)
+        distance = settings.cell_size / 2
+        votes = vote(matches.values(), settings.max_error, settings.cell_size)
+        image = add_new(place_tracks(arrivals, distance), votes, self.tracks, distance, settings.max_keypoints)
+        self.tracks += len(votes)
+        return image
+
+    def _arrive(self, matches: RawMatches, other: str) -> Arrival:
+        """The keypoints of an image before, carried into this one by their pair's matches."""
+        image = self.known[other] if other in self.known else self.fixed(other)
+        carried = transfer(matches, image.points, 2 * self.job.settings.cell_size)
+        return Arrival(image.tracks[carried.index], carried)
+
+    def _is_known(self, name: str) -> bool:
+        return name in self.known or name in self.job.fixed
+
+    def _forget(self, name: str) -> None:
+        self.waiting[name] -= 1
+        if not self.waiting[name]:
+            self.known.pop(name, None)
+
+    def _read_fixed(self, name: str) -> TrackPoints:
+        points = FeatureFile(self.job.feature_file).keypoints(name).points
+        if name not in self.fixed_tracks:
+            self.fixed_tracks[name] = self.tracks
+            self.tracks += len(points)
+        tracks = self.fixed_tracks[name] + np.arange(len(points))
+        return TrackPoints(points, np.ones(len(points), np.float32), tracks)

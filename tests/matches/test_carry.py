@@ -1,0 +1,126 @@
+"""Keypoints carried by the flow: exact places, wrong matches without harm, tracks as long as what is seen."""
+
+import numpy as np
+import pytest
+
+from pdc_sfm.matches.carry import (
+    Arrival,
+    add_new,
+    confirmed,
+    each_arrival,
+    image_order,
+    place_tracks,
+    strongest_apart,
+)
+from pdc_sfm.matches.tracks import Keypoints
+from pdc_sfm.matches.transfer import Transferred, transfer
+from pdc_sfm.matches.types import RawMatches
+
+AFFINE = np.array([[1.2, 0.1, 5.0], [-0.15, 0.9, 20.0]])
+
+
+def grid_matches(warp=AFFINE, low=0, high=120, step=4):
+    """Matches of a grid of points under an affine map."""
+    points = np.stack(np.meshgrid(np.arange(low, high, step), np.arange(low, high, step)), -1).reshape(-1, 2) + 1.5
+    return RawMatches(points, points @ warp[:, :2].T + warp[:, 2], np.full(len(points), 0.5))
+
+
+def arrival(tracks, points, weights):
+    count = len(tracks)
+    carried = Transferred(np.arange(count), np.array(points, float), np.full(count, 0.5, np.float32), np.array(weights))
+    return Arrival(np.array(tracks), carried)
+
+
+def test_points_between_the_matches_are_carried_to_their_exact_place():
+    points = np.random.default_rng(0).uniform(5, 110, (200, 2)).astype(np.float32)
+    found = transfer(grid_matches(), points, 16)
+    np.testing.assert_array_equal(found.index, np.arange(200))
+    np.testing.assert_allclose(found.points, points @ AFFINE[:, :2].T + AFFINE[:, 2], atol=0.02)
+    np.testing.assert_allclose(found.scores, 0.5)
+
+
+def test_wrong_matches_among_right_ones_do_no_harm():
+    matches, rng = grid_matches(), np.random.default_rng(0)
+    wrong = rng.random(len(matches)) < 0.1
+    moved = matches.keypoints1 + np.where(wrong[:, None], rng.normal(0, 30, (len(matches), 2)), 0)
+    points = rng.uniform(5, 110, (200, 2))
+    found = transfer(RawMatches(matches.keypoints0, moved, matches.scores), points, 16)
+    error = np.linalg.norm(found.points - points[found.index] @ AFFINE[:, :2].T - AFFINE[:, 2], axis=1)
+    assert len(found.index) > 180
+    assert np.quantile(error, 0.95) < 0.1
+
+
+def test_points_away_from_all_matches_stay_behind():
+    points = np.array([[60, 60], [140, 60], [60, -12]])
+    np.testing.assert_array_equal(transfer(grid_matches(), points, 16).index, [0])
+
+
+def test_where_two_surfaces_meet_nothing_is_averaged():
+    near, far = grid_matches(np.array([[1, 0, 0], [0, 1, 0.0]])), grid_matches(np.array([[1, 0, 40], [0, 1, 0.0]]))
+    left = near.keypoints0[:, 0] < 60
+    points1 = np.where(left[:, None], near.keypoints1, far.keypoints1)
+    found = transfer(RawMatches(near.keypoints0, points1, near.scores), near.keypoints0, 16)
+    shift = found.points[:, 0] - near.keypoints0[found.index, 0]
+    assert np.minimum(np.abs(shift), np.abs(shift - 40)).max() < 0.5
+
+
+def test_too_few_matches_carry_nothing():
+    matches = grid_matches().select(np.arange(7))
+    assert len(transfer(matches, matches.keypoints0, 16).index) == 0
+    assert len(transfer(RawMatches.empty(), np.zeros((3, 2)), 16).index) == 0
+
+
+def test_a_track_lies_where_most_of_its_arrivals_agree():
+    placed = place_tracks(
+        [
+            arrival([3, 5], [[10, 10], [50, 50]], [1, 1]),
+            arrival([3], [[10.4, 10]], [1]),
+            arrival([3], [[18, 10]], [1]),
+        ],
+        4,
+    )
+    np.testing.assert_array_equal(placed.tracks, [3, 5])
+    np.testing.assert_allclose(placed.points, [[10.2, 10], [50, 50]], atol=0.1)
+
+
+def test_of_tracks_that_crowd_the_best_supported_stays():
+    placed = place_tracks([arrival([1, 2, 3], [[0, 0], [3, 0], [6, 0]], [1, 2, 1.5])], 4)
+    np.testing.assert_array_equal(placed.tracks, [2])
+    points, weights = np.array([[0, 0], [3, 0], [6, 0.0]]), np.array([3, 2, 1.5])
+    np.testing.assert_array_equal(strongest_apart(points, weights, 4), [0, 2])  # the beaten one beats nobody
+
+
+def test_tracks_begin_only_where_none_arrives_and_give_way_to_those_that_do():
+    placed = place_tracks([arrival([7], [[10, 10]], [0.1])], 4)
+    new = Keypoints(np.array([[12, 10], [30, 30], [60, 60]], np.float32), np.array([9, 1, 2], np.float32))
+    image = add_new(placed, new, 100, 4, 2)
+    np.testing.assert_array_equal(image.points, [[10, 10], [60, 60]])
+    np.testing.assert_array_equal(image.tracks, [7, 100])
+
+
+def test_a_pair_matches_what_its_own_flow_confirms():
+    one, other = arrival([1, 2], [[10, 10], [40, 40]], [1, 1]), arrival([1, 9], [[16, 10], [90, 90]], [0.2, 0.2])
+    image = add_new(place_tracks([one], 4), Keypoints.none(), 0, 4, None)
+    np.testing.assert_array_equal(confirmed(one, image, 2)[0], [[0, 0], [1, 1]])
+    assert len(confirmed(other, image, 2)[0]) == 0  # six pixels off, and a track that is not here
+
+
+def test_queries_keep_every_arrival():
+    image = each_arrival([arrival([1, 2], [[10, 10], [10.1, 10]], [1, 1]), arrival([3], [[10, 10]], [1])])
+    np.testing.assert_array_equal(image.tracks, [1, 2, 3])
+    assert len(each_arrival([])) == 0
+
+
+def test_images_follow_those_they_are_paired_with():
+    pairs = [("a", "b"), ("b", "c"), ("c", "d"), ("b", "d"), ("x", "y")]
+    order = image_order(pairs)
+    assert order[0] == "b"
+    assert order.index("x") > 3 or order.index("y") > 3
+    assert image_order(pairs, {"x", "a"})[:1] == ["b"]
+    assert "x" not in image_order(pairs, {"x", "a"})
+
+
+@pytest.mark.parametrize("count", [1, 0])
+def test_an_image_may_have_nothing(count):
+    image = add_new(place_tracks((), 4), Keypoints.none(), 0, 4, count)
+    assert (len(image), image.points.shape) == (0, (0, 2))
