@@ -27,6 +27,7 @@ VERBS = {
     "aachen": "Aachen Day-Night: full localisation, or the local-feature challenge",
     "evaluate": "measure a network: on made pairs, scenes, and the datasets of the paper",
     "scene": "render the built-in town square, with true cameras and depth",
+    "report": "one HTML file about a run",
     "demo": "run the built-in example from start to end",
 }
 

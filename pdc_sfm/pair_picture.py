@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate
@@ -16,6 +18,56 @@ LONGEST = 480  # pixels of an image's longer side in the picture
 GAP = 4
 
 
+@dataclass(frozen=True)
+class PairPanels:
+    """What there is to see of a pair, each an RGB picture, and the figures of its captions."""
+
+    matches: np.ndarray  # both images side by side with lines between
+    flow: np.ndarray
+    confidence: np.ndarray
+    warped: np.ndarray  # image 1 as image 0 sees it, unreliable regions in red
+    drawn: int  # lines
+    largest: float  # length of the flow at full colour, pixels of the picture
+    confident: float  # share of image 0 with P_R above the threshold
+
+
+def pair_panels(
+    image0: np.ndarray,
+    image1: np.ndarray,
+    matches: RawMatches,
+    forward: DenseEstimate,
+    *,
+    radius: float = 1.0,
+    threshold: float = 0.1,
+    lines: int = 150,
+    longest: int = LONGEST,
+    width: int | None = None,
+) -> PairPanels:
+    """Images (H, W, 3) uint8 and what was found between them -> pictures. image0 is the reference.
+
+    `longest` is the longer side of a panel, `width` that of the picture of matches (as wide as three panels).
+    """
+    top = highest_p_r(radius)
+    seen0, seen1 = (fitted_size(i.shape[1::-1], max_side=longest) for i in (image0, image1))
+    estimate = forward.resampled(seen0)
+    confidence = estimate.confidence(radius)
+    reliable = estimate.valid & (confidence > threshold)
+    there = rescale(estimate.query_points, forward.query_size, seen1)
+    flow = there - rescale(estimate.reference_points, forward.reference_size, seen0)
+    largest = float(np.percentile(np.linalg.norm(flow[reliable if reliable.any() else ...], axis=-1), 98))
+    warped = np.where(estimate.valid[..., None], sample_image(resize_image(image1, seen1), there), 0)
+    few = spread(matches, lines, forward.reference_size)
+    return PairPanels(
+        match_picture(image0, image1, few, top, width or 3 * seen0[0] + 4 * GAP),
+        flow_to_colour(flow, largest),
+        heat(np.where(estimate.valid, confidence / top, np.nan)),
+        tint(warped, ~reliable, UNRELIABLE),
+        len(few),
+        largest,
+        float(reliable.mean()),
+    )
+
+
 def pair_picture(
     image0: np.ndarray,
     image1: np.ndarray,
@@ -26,37 +78,22 @@ def pair_picture(
     threshold: float = 0.1,
     lines: int = 150,
 ) -> np.ndarray:
-    """Images (H, W, 3) uint8 and what was found between them -> one RGB picture. image0 is the reference."""
-    top = highest_p_r(radius)
-    seen0, seen1 = (fitted_size(i.shape[1::-1], max_side=LONGEST) for i in (image0, image1))
-    estimate = forward.resampled(seen0)
-    confidence = estimate.confidence(radius)
-    reliable = estimate.valid & (confidence > threshold)
-    there = rescale(estimate.query_points, forward.query_size, seen1)
-    flow = there - rescale(estimate.reference_points, forward.reference_size, seen0)
-    largest = float(np.percentile(np.linalg.norm(flow[reliable if reliable.any() else ...], axis=-1), 98))
-    warped = np.where(estimate.valid[..., None], sample_image(resize_image(image1, seen1), there), 0)
+    """The panels of a pair on one sheet with captions."""
+    panels = pair_panels(image0, image1, matches, forward, radius=radius, threshold=threshold, lines=lines)
     lower = tile(
+        [[panels.flow, panels.confidence, panels.warped]],
         [
-            [
-                flow_to_colour(flow, largest),
-                heat(np.where(estimate.valid, confidence / top, np.nan)),
-                tint(warped, ~reliable, UNRELIABLE),
-            ]
-        ],
-        [
-            f"flow: {forward.method} (full colour {largest:.0f} px)",
-            f"P_{radius:g}: red 0 ... green {top:.2f}",
+            f"flow: {forward.method} (full colour {panels.largest:.0f} px)",
+            f"P_{radius:g}: red 0 ... green {highest_p_r(radius):.2f}",
             f"image 1 warped; red: P_{radius:g} <= {threshold:g} or out of view",
         ],
     )
-    few = spread(matches, lines, forward.reference_size)
-    drawn = _matches(image0, image1, few, top, lower.shape[1])
-    head = f"{len(matches)} matches, {len(few)} drawn; {100 * reliable.mean():.0f} % of image 0 is confidently matched"
-    return tile([[tile([[drawn]], [head], gap=0)], [lower]], gap=0)
+    share = 100 * panels.confident
+    head = f"{len(matches)} matches, {panels.drawn} drawn; {share:.0f} % of image 0 is confidently matched"
+    return tile([[tile([[panels.matches]], [head], gap=0)], [lower]], gap=0)
 
 
-def _matches(image0: np.ndarray, image1: np.ndarray, matches: RawMatches, top: float, width: int) -> np.ndarray:
+def match_picture(image0: np.ndarray, image1: np.ndarray, matches: RawMatches, top: float, width: int) -> np.ndarray:
     """The images side by side at one height, their matches coloured by confidence, the surest drawn last."""
     originals = [image.shape[1::-1] for image in (image0, image1)]
     height = min((width - 3 * GAP) / sum(w / h for w, h in originals), 1.5 * LONGEST)

@@ -1,0 +1,28 @@
+"""Write one self-contained HTML file about a run: results, model, pairs, localisation, retrieval, settings.
+
+The run is a folder as `pdc-sfm demo` writes it. It may be incomplete: the report says what is missing and shows the rest.
+
+Example:
+  pdc-sfm report outputs/demo
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of a run")
+    parser.add_argument("--pairs", type=int, default=6, help="pairs shown with flow and confidence (default: 6)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+
+
+def run(args: argparse.Namespace) -> None:
+    from pdc_sfm.errors import SettingsError
+    from pdc_sfm.report import write_report
+
+    if args.pairs < 1:
+        raise SettingsError(f"--pairs {args.pairs}: at least 1")
+    path = write_report(args.run_folder, pairs=args.pairs, device=args.device)
+    print(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

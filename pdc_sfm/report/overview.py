@@ -1,0 +1,123 @@
+"""The first look: what was made, how good it is, how long it took; and at the end settings and versions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pdc_sfm.report.html import Markup, Section, table, tiles
+from pdc_sfm.report.run_data import Missing, Run
+
+
+def overview(run: Run) -> Section:
+    """Figures and the table of results."""
+    section = Section("overview", "Overview")
+    rows = run.record.get("metrics") or []
+    if rows:
+        section.content += tiles(_figures(rows[0])) + _metrics_table(rows)
+    else:
+        section.content += tiles(_model_figures(run, section))
+    if run.record.get("steps"):
+        section.content += _steps(run.record["steps"])
+    if run.record and not run.record.get("finished"):
+        section.missing.append("the run is not finished: the same command continues it")
+    return section
+
+
+def settings(run: Run) -> Section:
+    """Everything that made the results."""
+    if not run.record:
+        raise Missing("run.json is not there")
+    section = Section("settings", "Settings and versions")
+    versions, machine = run.record.get("versions", {}), run.record.get("machine", {})
+    section.content += table(["package", "version"], versions.items(), 9)
+    section.content += table(["machine", ""], machine.items(), 9)
+    flat = table(["setting", "value"], flatten(run.record.get("settings", {})), 9)
+    section.content += f"<details><summary>All settings</summary>{flat}</details>"
+    return section
+
+
+def flatten(settings: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
+    """Nested settings as the `key=value` words that would set them."""
+    rows: list[tuple[str, str]] = []
+    for key, value in settings.items():
+        name = f"{where}.{key}" if where else str(key)
+        if isinstance(value, dict):
+            rows += flatten(value, name)
+        else:
+            rows.append((name, value if isinstance(value, str) else json.dumps(value)))
+    return rows
+
+
+def _figures(row: dict[str, Any]) -> list[tuple[str, str]]:
+    figures = [
+        ("images registered", f"{row['registered']} of {row['images']}"),
+        ("points", f"{row['points']:,}"),
+        ("mean track length", f"{row['track_length']:.2f}"),
+        ("reprojection error", f"{row['reprojection_error']:.2f} px"),
+    ]
+    for group, query in (row.get("queries") or {}).items():
+        figures.append((f"{group} queries localised", f"{query['localised']} of {query['count']}"))
+    return figures
+
+
+def _model_figures(run: Run, section: Section) -> list[tuple[str, str]]:
+    """Without a finished run: what the model alone says."""
+    from pdc_sfm.colmap.models import summarize
+
+    figures = [("images", str(run.image_count))]
+    try:
+        summary = summarize(run.model)
+    except Missing:
+        return figures
+    return [
+        *figures,
+        ("images registered", str(summary.registered)),
+        ("points", f"{summary.points:,}"),
+        ("mean track length", f"{summary.mean_track_length:.2f}"),
+    ]
+
+
+def _metrics_table(rows: list[dict[str, Any]]) -> str:
+    groups = list(dict.fromkeys(group for row in rows for group in row.get("queries") or {}))
+    head = ["method", "registered", "points", "track length", "error px", *(f"{g}: recall %" for g in groups)]
+    body = []
+    for row in rows:
+        recalls = [_recall((row.get("queries") or {}).get(group)) for group in groups]
+        body.append(
+            [
+                row["method"],
+                f"{row['registered']} / {row['images']}",
+                f"{row['points']:,}",
+                f"{row['track_length']:.2f}",
+                f"{row['reprojection_error']:.2f}",
+                *recalls,
+            ]
+        )
+    note = (
+        "<p class=note>Recall: share of queries within 0.25 m and 2°, 0.5 m and 5°, 5 m and 10°.</p>" if groups else ""
+    )
+    return table(head, body) + note
+
+
+def _recall(query: dict[str, Any] | None) -> str:
+    return "-" if not query else " / ".join(f"{100 * share:.0f}" for share in query["recall"])
+
+
+def _count(steps: list) -> str:
+    return f"{len(steps)} step{'s' if len(steps) != 1 else ''}"
+
+
+def _steps(steps: list[dict[str, Any]]) -> str:
+    total = sum(step["seconds"] for step in steps)
+    longest = max(step["seconds"] for step in steps) or 1
+    rows = [
+        (
+            step["name"],
+            Markup(f'<i class="bar" style="width:{100 * step["seconds"] / longest:.0f}%"></i>{step["seconds"]:.1f} s'),
+            step.get("summary", ""),
+        )
+        for step in steps
+    ]
+    body = table(["step", "time", "result"], rows, 9)
+    return f'<details open class="steps"><summary>{_count(steps)}, {total:.0f} s</summary>{body}</details>'
