@@ -49,8 +49,9 @@ class Run:
 
     @property
     def has_queries(self) -> bool:
-        """Whether localisation belongs to this run."""
-        return self.record.get("kind") == "scene" or any((self.folder / name).exists() for name in QUERY_PARTS)
+        """Whether localisation belongs to this run. Of photographs there may be retrieval alone."""
+        kind = self.record.get("kind")
+        return kind == "scene" or (kind is None and any((self.folder / name).exists() for name in QUERY_PARTS))
 
     def missing_parts(self) -> list[str]:
         """A line for each file that should be there."""

@@ -42,7 +42,9 @@ def write_report(
         lambda: statistics(run),
     ]
     if run.has_queries:
-        makers += [lambda: localisation(run), lambda: retrieval(run)]
+        makers.append(lambda: localisation(run))
+    if run.has_queries or (run.folder / "retrieval.txt").is_file():
+        makers.append(lambda: retrieval(run))
     if (run.folder / "depth").is_dir():
         makers.append(lambda: against_truth(run, shown))
     makers.append(lambda: settings(run))

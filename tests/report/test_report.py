@@ -159,17 +159,20 @@ def test_without_the_weights_matches_are_still_drawn(copy):
     assert [article.count("<img") for article in articles] == [3, 3]
 
 
-def test_a_run_on_photographs_has_no_queries_and_misses_none(copy):
+@pytest.mark.parametrize("with_retrieval", [False, True])
+def test_a_run_on_photographs_has_no_queries_and_misses_none(copy, with_retrieval):
     record = json.loads((copy / "run.json").read_text())
     record["kind"] = "images"
     for row in record["metrics"]:
         row["queries"] = {}
     (copy / "run.json").write_text(json.dumps(record))
-    for name in ("retrieval.txt", "results.txt", "results.txt_logs.json", "localisation.json", "sift.json"):
+    gone = ["results.txt", "results.txt_logs.json", "localisation.json", "sift.json"]
+    for name in gone if with_retrieval else [*gone, "retrieval.txt"]:
         (copy / name).unlink()
     shutil.rmtree(copy / "matches-query.raw")
     anatomy = Anatomy(without_scripts(write_report(copy, pairs=2, matcher=ShiftMatcher()).read_text()))
     assert "localisation" not in anatomy.ids
+    assert ("retrieval" in anatomy.ids) == with_retrieval
     assert "missing" not in anatomy.ids
 
 
