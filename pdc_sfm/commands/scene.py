@@ -3,7 +3,8 @@
   pdc-sfm scene --output outputs/square
   pdc-sfm scene --output outputs/aachen --layout aachen night_queries=8 seed=3
 
-Settings: seed, width, height, database, day_queries, night_queries, depth.
+Settings: seed, width, height, database, day_queries, night_queries (numbers of images), depth (write depth maps),
+sky_directions and shadow_texel (quality of light).
 """
 
 from __future__ import annotations

@@ -42,21 +42,22 @@ class ShadowMap:
 
 
 class FineShadowMap(ShadowMap):
-    """The sun's map: four neighbouring samples are compared and blended."""
+    """The sun's map: nine samples are compared and blended by a quadratic spline, so that no texel shows."""
 
     def _compare(self, xy: np.ndarray, reach: np.ndarray) -> np.ndarray:
         side = self.nearest.shape[0]
-        xy = np.clip(xy, 0, side - 1.01)
-        whole = np.floor(xy).astype(np.int32)
+        xy = np.clip(xy, 1, side - 2)
+        whole = np.rint(xy)
         part = xy - whole
+        weights = (0.5 * (0.5 - part) ** 2, 0.75 - part**2, 0.5 * (0.5 + part) ** 2)  # of -1, 0, +1: each (n, 2)
+        whole = whole.astype(np.int32)
         flat, start = self.nearest.reshape(-1), whole[:, 1] * side + whole[:, 0]
-        lit = 0
-        for dy in (0, 1):
-            for dx in (0, 1):
+        lit = np.zeros(len(xy), np.float32)
+        for dy in (-1, 0, 1):
+            for dx in (-1, 0, 1):
                 near = flat[start + (dy * side + dx)]
-                weight = (part[:, 0] if dx else 1 - part[:, 0]) * (part[:, 1] if dy else 1 - part[:, 1])
-                lit = lit + weight * (reach >= near)
-        return lit.astype(np.float32)
+                lit += weights[dx + 1][:, 0] * weights[dy + 1][:, 1] * (reach >= near)
+        return lit
 
 
 def shadow_map(mesh: Mesh, direction: np.ndarray, texel: float, fine: bool = False) -> ShadowMap:
