@@ -116,29 +116,31 @@ def _cells(points: np.ndarray, size: float) -> tuple[np.ndarray, int]:
     if size <= 0:
         keys = np.ascontiguousarray(points + np.float32(0)).view(np.int64).reshape(-1)  # + 0: -0.0 is 0.0
         return _compact(keys, FAR)
-    lattice = _lattice(points, size)
-    low, high = (lattice.min(0), lattice.max(0)) if len(points) else (np.zeros(2, int), np.zeros(2, int))
-    columns, rows = (high - low + 1).tolist()
-    return _compact((lattice[:, 1] - low[1]) * columns + lattice[:, 0] - low[0], columns * rows)
+    if not len(points):
+        return np.zeros(0, np.int64), 0
+    x, y = (axis - axis.min() for axis in _lattice(points, size))
+    columns, rows = int(x.max()) + 1, int(y.max()) + 1
+    return _compact(y * columns + x, columns * rows)
 
 
 def _bins(points: np.ndarray, cell_size: float, size: int, cell: np.ndarray, cells: int) -> tuple[np.ndarray, int]:
     """A number for each point's bin inside its cell: a bin across the border of two cells is a bin of each."""
     if size <= 0 or cell_size <= 0:  # each distinct point is a bin, and lies in one cell only
         return _cells(points, 0)
-    lowest = np.floor((_lattice(points, cell_size) - 0.5) * (cell_size / size)).astype(np.int64)
-    offset = _lattice(points, size) - lowest
+    lowest = (np.floor((axis - 0.5) * (cell_size / size)).astype(np.int64) for axis in _lattice(points, cell_size))
+    x, y = (axis - low for axis, low in zip(_lattice(points, size), lowest))
     width = math.ceil(cell_size / size) + 2
-    return _compact((cell * width + offset[:, 1]) * width + offset[:, 0], cells * width**2)
+    return _compact((cell * width + y) * width + x, cells * width**2)
 
 
 def _lattice(points: np.ndarray, size: float) -> np.ndarray:
-    return np.rint((points + np.float32(0.5)) / np.float32(size)).astype(np.int64)
+    """Column and row of each point's cell, (2, N) int64."""
+    return np.rint((np.ascontiguousarray(points.T) + np.float32(0.5)) / np.float32(size)).astype(np.int64)
 
 
 def _centres(points: np.ndarray, size: int) -> np.ndarray:
     """round((x + 0.5) / size) * size - 0.5"""
-    return points.copy() if size <= 0 else (_lattice(points, size) * size - 0.5).astype(np.float32)
+    return points.copy() if size <= 0 else (_lattice(points, size).T * size - 0.5).astype(np.float32)
 
 
 def _compact(keys: np.ndarray, bound: int) -> tuple[np.ndarray, int]:

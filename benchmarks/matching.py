@@ -1,0 +1,296 @@
+"""Matching of pair lists: encodings per image, ordering, aggregation, memory, pairs per second.
+
+python benchmarks/matching.py                 all parts; the lists are looked for in ../shared/data/aachen
+python benchmarks/matching.py order memory    some parts: order, million, aggregation, memory, engine
+python benchmarks/matching.py engine --weights FILE --side 256
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import subprocess
+import sys
+import tempfile
+import time
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from pdc_sfm.engine.cache import CodeCache  # noqa: E402
+from pdc_sfm.engine.order import order_pairs  # noqa: E402
+from pdc_sfm.matches.types import RawMatches  # noqa: E402
+
+CAPACITIES = (100, 400, 1000)
+LISTS = {
+    "hloc covisibility, pairs-db-covis20": "hloc_pairs/pairs-db-covis20.txt",
+    "hloc retrieval, pairs-query-netvlad20": "hloc_pairs/pairs-query-netvlad20.txt",
+    "challenge v1.0": "local_feature_challenge/image_pairs_to_match.txt",
+    "challenge v1.1": "local_feature_challenge/image_pairs_to_match_v1_1.txt",
+}
+
+
+class Code:
+    nbytes = 1
+
+
+# --- encodings per image ----------------------------------------------------------------------------------------------
+
+
+def encodings_table(folder: Path) -> None:
+    print("Encodings per image with room for 100 / 400 / 1,000 codes")
+    for title, name in LISTS.items():
+        if not (folder / name).is_file():
+            print(f"  {folder / name} is not here")
+            continue
+        names, pairs = read_list(folder / name)
+        print(f"  {title}: {len(names)} images, {len(pairs)} unique pairs")
+        by_name = np.argsort(np.argsort(names))[pairs]
+        by_name = np.sort(by_name, 1)
+        rows = {
+            "as in the file, least recently used": (pairs, lru),
+            "sorted by name, least recently used": (by_name[np.lexsort((by_name[:, 1], by_name[:, 0]))], lru),
+            "reverse Cuthill-McKee, least recently used": (swept(pairs, cuthill_mckee(pairs)), lru),
+            "spectral bisection, least recently used": (swept(pairs, bisection(pairs)), lru),
+            "spectral bisection, needed latest": (swept(pairs, bisection(pairs)), belady),
+        }
+        for label, (order, cache) in rows.items():
+            print_row(label, [cache(order, capacity) / len(names) for capacity in CAPACITIES])
+        for label, cache in (("least recently used", lru), ("needed latest", belady)):
+            values = [cache(pairs[order_pairs(pairs, capacity)], capacity) / len(names) for capacity in CAPACITIES]
+            print_row(f"ours, {label}", values)
+
+
+def read_list(path: Path) -> tuple[list[str], np.ndarray]:
+    from pdc_sfm.store.pair_lists import read_pairs, unique_pairs
+
+    pairs = unique_pairs(read_pairs(path))
+    number = {name: i for i, name in enumerate(dict.fromkeys(name for pair in pairs for name in pair))}
+    return list(number), np.array([(number[a], number[b]) for a, b in pairs])
+
+
+def belady(pairs: np.ndarray, capacity: int) -> int:
+    steps = pairs.tolist()
+    cache = CodeCache(steps, capacity)
+    for step in steps:
+        for image in step:
+            if cache.get(image) is None:
+                cache.put(image, Code())
+        cache.finish_step()
+    return cache.misses
+
+
+def lru(pairs: np.ndarray, capacity: int) -> int:
+    kept, misses = OrderedDict(), 0
+    for image in pairs.reshape(-1).tolist():
+        if image in kept:
+            kept.move_to_end(image)
+            continue
+        misses += 1
+        kept[image] = None
+        if len(kept) > capacity:
+            kept.popitem(last=False)
+    return misses
+
+
+def swept(pairs: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Pairs in the order in which an order of images completes them."""
+    place = np.empty(len(order), int)
+    place[order] = np.arange(len(order))
+    ends = np.sort(place[pairs], 1)
+    return pairs[np.lexsort((ends[:, 0], ends[:, 1]))]
+
+
+def graph_of(pairs: np.ndarray):
+    from scipy.sparse import coo_array
+
+    count = int(pairs.max()) + 1
+    both = np.concatenate((pairs, pairs[:, ::-1]))
+    return coo_array((np.ones(len(both)), both.T), (count, count)).tocsr()
+
+
+def cuthill_mckee(pairs: np.ndarray) -> np.ndarray:
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    return reverse_cuthill_mckee(graph_of(pairs), symmetric_mode=True)
+
+
+def bisection(pairs: np.ndarray) -> np.ndarray:
+    """Recursive spectral bisection of the pair graph, by exact Fiedler vectors."""
+    from scipy.sparse.csgraph import connected_components
+
+    graph = graph_of(pairs)
+
+    def halve(nodes: np.ndarray) -> list[np.ndarray]:
+        if len(nodes) <= 2:
+            return [nodes]
+        part = graph[nodes][:, nodes]
+        count, label = connected_components(part, directed=False)
+        if count > 1:
+            return [piece for k in range(count) for piece in halve(nodes[label == k])]
+        order = np.argsort(fiedler(part), kind="stable")
+        return halve(nodes[order[: len(order) // 2]]) + halve(nodes[order[len(order) // 2 :]])
+
+    return np.concatenate(halve(np.arange(graph.shape[0])))
+
+
+def fiedler(part) -> np.ndarray:
+    from scipy.sparse import diags_array
+    from scipy.sparse.linalg import eigsh
+
+    degree = np.asarray(part.sum(1)).reshape(-1)
+    if len(degree) < 60:
+        return np.linalg.eigh(np.diag(degree) - part.toarray())[1][:, 1]
+    scale = diags_array(1 / np.sqrt(degree))
+    start = np.random.default_rng(0).normal(size=len(degree))
+    return scale @ eigsh(scale @ part @ scale, 2, which="LA", tol=1e-3, v0=start)[1][:, 0]
+
+
+def print_row(label: str, values: list[float]) -> None:
+    print(f"    {label:46}" + " / ".join(f"{value:5.2f}" for value in values))
+
+
+# --- the other parts ----------------------------------------------------------------------------------------------------
+
+
+def order_a_million() -> None:
+    from scipy.spatial import cKDTree
+
+    points = np.random.default_rng(0).random((90_000, 2))
+    near = cKDTree(points).query(points, 22)[1]
+    pairs = np.unique(np.sort(np.stack((np.repeat(near[:, 0], 21), near[:, 1:].reshape(-1)), 1), 1), axis=0)
+    pairs = np.random.default_rng(0).permutation(pairs)[:1_000_000]
+    start = time.process_time()
+    order = order_pairs(pairs, 400)
+    seconds = time.process_time() - start
+    print(f"Ordering {len(pairs)} pairs of 90000 images: {seconds:.1f} s of one core, ", end="")
+    print(f"{belady(pairs[order], 400) / 90_000:.2f} encodings per image with 400 codes")
+
+
+def aggregation() -> None:
+    from dictionary_rule import aggregate_by_dictionary
+
+    from pdc_sfm.matches.tracks import link, vote_keypoints
+
+    rng = np.random.default_rng(0)
+    names = [str(i) for i in range(9)]
+    pairs = [(a, b) for a in names for b in names if a < b]
+    count = -(-1_000_000 // len(pairs))
+    raw = {
+        pair: RawMatches(*(rng.uniform(0, (1600, 1200), (2, count, 2))), rng.uniform(0.1, 0.57, count))
+        for pair in pairs
+    }
+
+    def by_tables():
+        keypoints = {}
+        for name in names:
+            own = [m if pair[0] == name else m.swapped() for pair, m in raw.items() if name in pair]
+            points, scores = (np.concatenate([getattr(m, key) for m in own]) for key in ("keypoints0", "scores"))
+            keypoints[name] = vote_keypoints(points, scores, 2, 8)[0].best(8192).points
+        return {pair: link(m, keypoints[pair[0]], keypoints[pair[1]], 2, 2)[0] for pair, m in raw.items()}
+
+    by_tables()
+    start = time.process_time()
+    ours = by_tables()
+    middle = time.process_time()
+    _, theirs = aggregate_by_dictionary(raw, 2, 8, 8192)
+    end = time.process_time()
+    same = all({(*m,) for m in ours[p].tolist()} == {(a, b) for a, b, _ in theirs[p]} for p in pairs)
+    print(
+        f"Aggregating {count * len(pairs)} matches by hloc's rule: {middle - start:.2f} s, plain dictionaries ", end=""
+    )
+    print(f"{end - middle:.1f} s: {(end - middle) / (middle - start):.0f} times faster, same matches: {same}")
+
+
+MEMORY_RUN = """
+import sys
+import numpy as np
+from pathlib import Path
+from pdc_sfm.engine import loop, reading
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.store.journal import open_raw_store
+
+class Matcher:
+    def encode(self, image, name):
+        return np.ones(10**6, np.uint8)
+    def match(self, code0, code1):
+        points = np.random.default_rng(0).random((2000, 2))
+        return RawMatches(points, points, points[:, 0])
+
+class Reader(reading.ReadAhead):
+    def __init__(self, folder, threads):
+        super().__init__(folder, threads, lambda path: np.zeros((8, 8, 3), np.uint8))
+
+loop.ReadAhead = Reader
+count = int(sys.argv[1])
+pairs = [(f"{i // 10}.jpg", f"{i // 10 + i % 10 + 1}.jpg") for i in range(count)]
+with open_raw_store(sys.argv[2], {}) as store:
+    report = loop.match_missing(pairs, Path("."), Matcher(), store, memory=15 * 10**6)
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(report.encoded, int(peak) / 1024)
+"""
+
+
+def memory() -> None:
+    print("Peak memory of the loop with room for 15 simulated codes of 1 MB:")
+    for count in (100, 1000, 10_000):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [sys.executable, "-c", MEMORY_RUN, str(count), f"{folder}/raw"],
+                capture_output=True, text=True, check=True, cwd=ROOT,
+            )  # fmt: skip
+        encoded, peak = done.stdout.split()
+        print(f"  {count:6} pairs: {float(peak):.0f} MB, {encoded} encodings")
+
+
+def engine(weights: str | None, side: int) -> None:
+    from pdc_sfm.dense.settings import DenseSettings
+    from pdc_sfm.engine.loop import match_missing
+    from pdc_sfm.images import write_image
+    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.store.journal import open_raw_store
+
+    matcher = load_matcher(weights, MatchSettings(DenseSettings(min_side=side)))
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        names = [f"{i}.png" for i in range(12)]
+        for name in names:
+            write_image(folder / name, rng.integers(0, 256, (side, side * 4 // 3, 3), np.uint8))
+        pairs = [(a, b) for a in names for b in names if a < b]
+        seconds = {}
+        for label, room in (("engine", 10**10), ("encode per pair", 0)):
+            with open_raw_store(folder / label, {}) as store:
+                start = time.perf_counter()
+                report = match_missing(pairs, folder, matcher, store, memory=room)
+                seconds[label] = time.perf_counter() - start
+            print(f"  {label:16} {len(pairs) / seconds[label]:.2f} pairs/s, {report.encoded} encodings")
+    print(f"  {seconds['encode per pair'] / seconds['engine']:.2f} times faster")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help="order, million, aggregation, memory, engine")
+    parser.add_argument("--lists", type=Path, default=ROOT.parent / "shared/data/aachen")
+    parser.add_argument("--weights", help="for engine; without it the built-in model")
+    parser.add_argument("--side", type=int, default=256, help="for engine: pixels of the smaller side")
+    args = parser.parse_args()
+    parts = {
+        "order": functools.partial(encodings_table, args.lists),
+        "million": order_a_million,
+        "aggregation": aggregation,
+        "memory": memory,
+        "engine": functools.partial(engine, args.weights, args.side),
+    }
+    for name in args.parts or parts:
+        if name not in parts:
+            parser.error(f"unknown part {name}")
+        parts[name]()
+
+
+if __name__ == "__main__":
+    main()
