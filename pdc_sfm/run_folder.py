@@ -8,7 +8,7 @@
     matches.h5           matches of pairs.txt (hloc)
     sfm/                 COLMAP model, points.ply, summary.json
     retrieval.txt        pairs `query database`, best first (hloc); of more than 30 photographs, each is a query
-    retrieval.json       {"queries": {query: [[database image, count, "full" or "256"], ...]}, "silent": [query, ...]}
+    retrieval.json       {"queries": {query: [[database image, confident matches], ...]}, "silent": [query, ...]}
     features-query.h5    keypoints of the queries, and of the model's images again      scene only, as all that follows
     matches-query.h5     matches of retrieval.txt                        matches-query.raw/  raw matches
     queries.txt          NAME MODEL W H PARAMS... of the queries

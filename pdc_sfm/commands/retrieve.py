@@ -6,6 +6,7 @@ a JSON file of the counts. Queries without a confident match are named and have 
   mode=cascade              pooled features of all images, then the 256-pixel branch, then the full network
                             exhaustive: the full network for all of them, as in the paper
   candidates=100 best=20    cascade: images of each query that the 256-pixel branch sees, and the full network
+                            (never fewer than --top)
   min_side=400 max_side=1024   pixels at which the full network sees the images
   threshold=0.1 radius=1    a match is confident if P_R is above the threshold; R in pixels
   min_matches=1             images with fewer confident matches are not retrieved

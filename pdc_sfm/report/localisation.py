@@ -58,8 +58,7 @@ def retrieval(run: Run) -> Section:
         content = run.json("retrieval.json")
         silent = content.get("silent", [])
         lists |= {
-            query: [(row[0], f"{row[1]:,} matches" + (" at 256 px" if row[2] == "256" else "")) for row in rows]
-            for query, rows in content["queries"].items()
+            query: [(row[0], f"{row[1]:,} matches") for row in rows] for query, rows in content["queries"].items()
         }
     for query, rows in list(lists.items())[:MOST_QUERIES]:
         try:

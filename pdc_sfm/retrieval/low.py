@@ -18,6 +18,7 @@ from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.store.journal import CountStore
 
 QUERIES_AT_ONCE = 16
+FRACTIONS = 100  # expected matches are stored as integers, in hundredths
 
 
 def pooled(codes: LowCodes) -> Tensor:
@@ -49,7 +50,7 @@ def count_low(
     settings: RetrievalSettings,
     done: Callable[[int], Any],
 ) -> None:
-    """Count the confident matches of pairs (query, database image) in the 256-pixel branch, one part after another."""
+    """The expected matches of pairs (query, database image) in the 256-pixel branch, one part after another."""
     rows = {name: row for row, name in enumerate(queries.names)}
     wanted: dict[str, list[str]] = {}
     for query, image in pairs:
@@ -74,15 +75,17 @@ def _count(
     other = part.take([column for _, column in batch], settings.device)
     with torch.inference_mode():
         output = network.decode(reference, other, last_level=3)[-1]
-        return count_confident(output, settings.radius, settings.threshold).tolist()
+        return (FRACTIONS * expected_matches(output, settings.low_radius)).round().int().tolist()
 
 
-def count_confident(output: LevelOutput, radius: float, threshold: float) -> Tensor:
-    """Cells of each reference whose P_R exceeds the threshold and which lie on the query: (B,)."""
+def expected_matches(output: LevelOutput, radius: float) -> Tensor:
+    """How many cells of each reference are expected within R of their true place on the query, sum of P_R: (B,).
+
+    A sum needs no threshold: at this resolution few cells are sure, and how sure they are differs between networks.
+    """
     height, width = output.flow.shape[-2:]
     stride = output.reference_size[1] / width
     corners = (pixel_grid(height, width, like=output.flow) + 0.5) * stride + output.flow  # (B, 2, h, w), corner at 0
     limit = output.flow.new_tensor(output.query_size[::-1]).view(1, 2, 1, 1)
     inside = ((corners >= 0) & (corners <= limit)).all(1, keepdim=True)
-    confident = p_r(output.log_var, output.logits, radius) > threshold
-    return (inside & confident).sum((1, 2, 3))
+    return (p_r(output.log_var, output.logits, radius) * inside).sum((1, 2, 3))

@@ -32,7 +32,6 @@ class Found(NamedTuple):
 
     name: str
     count: int  # confident matches
-    stage: str  # "full", or "256" if the 256-pixel branch counted them
 
 
 @dataclass
@@ -81,7 +80,7 @@ def retrieve(
     with exclusive(output), ExitStack() as stack:
         job = _Job(images, *lists, settings, counts, Path(codes) if codes else counts / "codes", network, show, stack)
         result = RetrievalResult(output, bad=job.bad)
-        ranked = job.cascade() if settings.mode == "cascade" else job.exhaustive()
+        ranked = job.cascade(top) if settings.mode == "cascade" else job.exhaustive()
         result.found = {query: found[:top] for query, found in ranked.items()}
         record = {"settings": to_dict(settings), "top": top, "queries": result.found, "silent": result.silent}
         write_json(output.with_suffix(".json"), record)
@@ -118,24 +117,19 @@ class _Job:
     def exhaustive(self) -> dict[str, list[Found]]:
         """The paper's: every database image through the full network."""
         store = self._count_full(self._blocks(), len(self.queries) * len(self.database))
-        return {query: self._rank(query, self.database, store, "full") for query in self.queries}
+        return {query: self._rank(query, self.database, store, self.settings.min_matches) for query in self.queries}
 
-    def cascade(self) -> dict[str, list[Found]]:
-        """Pooled features of all, the 256-pixel branch for some, the full network for the best of them."""
-        low = self._count_low() if len(self.database) > self.settings.best else None
-        best = {query: self.database for query in self.queries}
-        if low is not None:
-            ranked = {query: self._rank(query, self.database, low, "256") for query in self.queries}
-            best = {query: [found.name for found in ranked[query][: self.settings.best]] for query in self.queries}
-        pairs = [(query, image) for query in self.queries for image in best[query] if query != image]
+    def cascade(self, top: int) -> dict[str, list[Found]]:
+        """Features of all, the 256-pixel branch for some, the full network for the best of them."""
+        best, kept = {}, max(self.settings.best, top)  # all that is retrieved was seen by the full network
+        if len(self.database) > kept:
+            low = self._count_low()
+            for query in self.queries:
+                best[query] = [found.name for found in self._rank(query, self.database, low, 0)[:kept]]
+        chosen = {query: best.get(query, self.database) for query in self.queries}
+        pairs = [(query, image) for query in self.queries for image in chosen[query] if query != image]
         full = self._count_full([pairs], len(pairs))
-        result = {}
-        for query in self.queries:
-            seen = set(best[query])
-            result[query] = self._rank(query, best[query], full, "full")
-            if low is not None:
-                result[query] += [found for found in ranked[query] if found.name not in seen]
-        return result
+        return {query: self._rank(query, chosen[query], full, self.settings.min_matches) for query in self.queries}
 
     def _blocks(self) -> Iterator[list[Pair]]:
         for row in range(0, len(self.queries), QUERY_BLOCK):
@@ -143,12 +137,12 @@ class _Job:
                 some = self.queries[row : row + QUERY_BLOCK], self.database[column : column + DATABASE_BLOCK]
                 yield [(query, image) for query in some[0] for image in some[1] if query != image]
 
-    def _rank(self, query: str, images: Sequence[str], store: CountStore, stage: str) -> list[Found]:
-        """Images with enough confident matches, most first; of equals the first of the list."""
+    @staticmethod
+    def _rank(query: str, images: Sequence[str], store: CountStore, at_least: int) -> list[Found]:
+        """Images with enough matches, most first; of equals the first of the list."""
         pairs = ((query, image) for image in images)
-        found = [Found(pair[1], store.count(pair), stage) for pair in pairs if pair in store]
-        found = [image for image in found if image.count >= self.settings.min_matches]
-        return sorted(found, key=lambda image: -image.count)
+        found = [Found(pair[1], store.count(pair)) for pair in pairs if pair in store]
+        return sorted((image for image in found if image.count >= at_least), key=lambda image: -image.count)
 
     def _count_full(self, blocks: Any, total: int) -> CountStore:
         """Confident matches of pairs by the full network: a single pass, the query being the reference."""
@@ -187,7 +181,7 @@ class _Job:
         from pdc_sfm.retrieval.low import count_low
 
         s = self.settings
-        store = self._store("low", {"radius": s.radius, "threshold": s.threshold})
+        store = self._store("low", {"radius": s.low_radius})
         folder = CodeFolder(self.codes, self._made_by)
         encoder = Encoder(self.network, self.images, readers=s.readers, device=s.device)
         with exclusive(self.codes), self._bar("codes", len(self.database) + len(self.queries), "image") as bar:

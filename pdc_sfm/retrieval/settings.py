@@ -19,7 +19,8 @@ class RetrievalSettings:
     radius: float = 1.0  # a match is confident if P_R, with this R in pixels,
     threshold: float = 0.1  # is above this
     candidates: int = 100  # cascade: images of each query, by their pooled features, that the 256-pixel branch sees
-    best: int = 20  # cascade: of those the best, by its counts, that the full network sees
+    low_radius: float = 4.0  # R of that branch, in its pixels
+    best: int = 20  # cascade: of those the best, at least as many as are retrieved, that the full network sees
     min_matches: int = 1  # images with fewer confident matches are not retrieved
     weights: str | None = None  # a weights file; none: the built-in model
     device: str = "cpu"
@@ -33,7 +34,8 @@ class RetrievalSettings:
         require(self.max_side >= self.min_side, f"max_side={self.max_side} must be at least min_side={self.min_side}")
         SelectSettings(radius=self.radius, threshold=self.threshold)  # names what is out of range
         require(self.candidates >= 1, f"candidates={self.candidates} must be at least 1")
-        require(self.best >= 0, f"best={self.best} must not be negative (0: the 256-pixel branch alone)")
+        require(self.low_radius > 0, f"low_radius={self.low_radius} must be positive")
+        require(self.best >= 0, f"best={self.best} must not be negative (0: as many as are retrieved)")
         require(self.min_matches >= 1, f"min_matches={self.min_matches} must be at least 1")
         require(0 <= self.readers <= 64, f"readers={self.readers} must be between 0 and 64")
         require(self.batch >= 1 and self.low_batch >= 1, "batch and low_batch must be at least 1")

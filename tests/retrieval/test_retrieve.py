@@ -27,10 +27,9 @@ def images(tmp_path):
     return tmp_path / "images"
 
 
-def run(images, settings, network=None, output="pairs.txt", **options):
-    network = network or FakeNetwork()
-    output = images.parent / output
-    return retrieve(images, list(QUERIES), list(DATABASE), output, settings=settings, network=network, **options)
+def run(images, settings, network=None, output="pairs.txt", top=4, **options):
+    network, output = network or FakeNetwork(), images.parent / output
+    return retrieve(images, list(QUERIES), list(DATABASE), output, top, settings, network=network, **options)
 
 
 def nearest(query, count):
@@ -57,11 +56,18 @@ def test_exhaustive_counts_every_image_by_the_full_network_and_encodes_each_once
 
 def test_the_cascade_shows_the_full_network_only_the_best(images):
     network = FakeNetwork()
-    result = run(images, CASCADE, network, top=8)
+    run(images, CASCADE, network, top=3)
     assert network.encoded_low == len(DATABASE) + len(QUERIES)
     assert network.decoded_low == len(QUERIES) * 8
     assert network.decoded == len(QUERIES) * 4
-    assert [found.stage for found in result.found["query/a.png"]] == ["full"] * 4 + ["256"] * 4
+
+
+def test_all_that_is_retrieved_was_seen_by_the_full_network(images):
+    network = FakeNetwork()
+    result = run(images, CASCADE, network, top=6)
+    assert network.decoded == len(QUERIES) * 6
+    counts = [found.count for found in result.found["query/a.png"]]
+    assert counts == [16 * 12 - LOST * steps for steps in (1, 1, 3, 3, 5, 5)]
 
 
 def test_a_cascade_wide_enough_is_exhaustive(images):
@@ -76,7 +82,7 @@ def test_another_top_counts_nothing_again_and_a_wider_cascade_only_what_is_new(i
     assert len(read_pairs(run(images, CASCADE, again, top=4).pairs)) == 8
     assert (again.decoded, again.decoded_low) == (0, 0)
     wider = FakeNetwork()
-    run(images, replace(CASCADE, best=6), wider)
+    run(images, replace(CASCADE, best=6), wider, top=4)
     assert (wider.decoded, wider.decoded_low, wider.encoded_low) == (2 * len(QUERIES), 0, len(QUERIES))
 
 
@@ -101,16 +107,16 @@ class Killed(FakeNetwork):
         if self.decoded == 3:
             os.kill(os.getpid(), signal.SIGKILL)
 
-run(Path({str(images)!r}), CASCADE, Killed())
+run(Path({str(images)!r}), CASCADE, Killed(), top=4)
 """
     folder = str(Path(__file__).parent)
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": folder}, check=False)
     assert done.returncode == -signal.SIGKILL
     assert not (tmp_path / "pairs.txt").exists()
     rest = FakeNetwork()
-    result = run(images, CASCADE, rest, top=5)
+    result = run(images, CASCADE, rest, top=4)
     assert (rest.decoded, rest.decoded_low) == (len(QUERIES) * 4 - 2, 0)
-    assert read_retrieval(result.pairs) == {query: nearest(query, 5) for query in QUERIES}
+    assert read_retrieval(result.pairs) == {query: nearest(query, 4) for query in QUERIES}
 
 
 def test_database_codes_are_shared_between_outputs(images, tmp_path):
@@ -121,9 +127,7 @@ def test_database_codes_are_shared_between_outputs(images, tmp_path):
     grey_images(images, {"db/new.png": 90})
     network = FakeNetwork()
     more = [*DATABASE, "db/new.png"]
-    retrieve(
-        images, list(QUERIES), more, tmp_path / "three.txt", settings=CASCADE, network=network, codes=tmp_path / "codes"
-    )
+    retrieve(images, list(QUERIES), more, tmp_path / "three.txt", 4, CASCADE, network=network, codes=tmp_path / "codes")
     assert network.encoded_low == len(QUERIES) + 1
 
 
@@ -141,7 +145,7 @@ def test_a_query_without_a_confident_match_is_silent_and_has_no_row(images, sett
     assert set(read_retrieval(result.pairs)) == {"query/b.png"}
     record = json.loads(result.pairs.with_suffix(".json").read_text())
     assert record["silent"] == ["query/a.png"]
-    assert record["queries"]["query/b.png"][0][2] == "full"
+    assert record["queries"]["query/b.png"][0] == ["db/124.png", 16 * 12 - LOST]
 
 
 @pytest.mark.parametrize("settings", [EXHAUSTIVE, CASCADE])
