@@ -11,8 +11,10 @@ listed at the end and make the exit code 1; --strict stops at the first. Setting
   select.threshold=0.1      keep matches with P_R above this; select.radius=1 is R in pixels
   select.directions=both    united; mutual keeps only what agrees both ways; forward is twice as fast
   select.max_matches=       keep so many of a pair, the surest of each region
-  tracks.max_error=2        pixels between a match and its keypoint; tracks.cell_size=8: one keypoint a cell
-  tracks.max_keypoints=8192 the best of each image; null keeps all, and leaves localisation queries unquantised
+  tracks.rule=flow          keypoints carried from image to image by the flow; hloc: rounded to cells, as hloc does
+  tracks.cell_size=8        about one keypoint a cell of so many pixels
+  tracks.max_error=2        pixels by which a match may miss its keypoint
+  tracks.max_keypoints=8192 the best of each image; null keeps all, as localisation queries should
   anchors=snap              --features-ref: match its keypoints by the flow at them; assign takes the nearest match
   output=matches-pdc        names the files: feats_{output}.h5 and {output}_{list}.h5
 Presets are in configs/: aachen, aachen_superpoint, pose, retrieval, fast.

@@ -21,7 +21,7 @@ from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import check_keys
 from pdc_sfm.store.readers import open_features
 from pdc_sfm.store.rules import Job, Pair, write_by_cells
-from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, write_record
+from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, remove_leftovers, write_record
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ def aggregate(
     runs = read_record(outputs.features).get("runs", [])
     if not overwrite and run in runs and record == {key: previous.get(key) for key in record}:
         return None
+    remove_leftovers(outputs.matches, outputs.features)
     with new_h5(outputs.matches) as match_file, new_h5(outputs.features) as feature_file:
         _keep_others(outputs.features, names, feature_file)
         _copy_fixed(fixed, outputs.features, feature_file)

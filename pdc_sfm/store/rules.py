@@ -112,7 +112,7 @@ def in_hloc_order(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def progress(items: Sequence[Any], label: str, unit: str, show: bool) -> Any:
-    """The items, with a bar if it is to be shown and there is something to do."""
+    """The items, with a bar if it is to be shown, someone watches and there is something to do."""
     from tqdm import tqdm
 
-    return tqdm(items, label, unit=unit, disable=not show or not items, smoothing=0.1)
+    return tqdm(items, label, unit=unit, disable=None if show and items else True, smoothing=0.1)

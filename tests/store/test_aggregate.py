@@ -135,6 +135,13 @@ def test_a_full_disk_leaves_the_old_files_and_no_halves(run, monkeypatch):
     assert not list(run.folder.glob("*.partial")) + list(run.folder.glob(".*.partial"))
 
 
+def test_what_a_killed_process_left_is_removed(run):
+    leftover = run.folder / ".matches.h5.12345.partial"
+    leftover.write_bytes(b"half")
+    run()
+    assert not leftover.exists()
+
+
 def test_given_keypoints_are_only_assigned_to_and_copied(run):
     grid = np.stack(np.meshgrid(np.arange(0, 320, 5), np.arange(0, 240, 5)), -1).reshape(-1, 2).astype(np.float32)
     with h5py.File(run.folder / "sp.h5", "w") as file:
