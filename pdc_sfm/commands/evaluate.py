@@ -15,13 +15,25 @@ SUBVERBS = {
     "homographies": "pairs made from any folder of photographs, of kinds from easy to hard",
     "homography-pair": "two photographs of a plane and the homography between them",
     "epipolar": "photographs with known cameras: matches near the epipolar line, relative poses",
+    "scene": "the built-in scene: flow, confidence and poses by day and by night",
+    "megadepth": "MegaDepth's 1600 test pairs: PCK",
+    "robotcar": "RobotCar: PCK",
+    "eth3d": "ETH3D at intervals 3 to 15: AEPE, PCK",
+    "kitti": "KITTI 2012 or 2015: AEPE, Fl",
+    "hpatches": "HPatches: mean matching accuracy",
+    "hpatches240": "HPatches at 240x240: AEPE, PCK",
+    "yfcc": "YFCC100M: relative poses",
+    "scannet": "ScanNet: relative poses",
 }
+OWN = ("homographies", "homography-pair", "epipolar", "scene")  # the others are datasets, one module for all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     subverbs = parser.add_subparsers(dest="subverb", metavar="WHAT", required=True)
     for name, summary in SUBVERBS.items():
-        module = importlib.import_module(f"pdc_sfm.commands.evaluate_{name.replace('-', '_')}")
+        module = importlib.import_module(
+            f"pdc_sfm.commands.evaluate_{name.replace('-', '_') if name in OWN else 'dataset'}"
+        )
         sub = subverbs.add_parser(
             name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
         )

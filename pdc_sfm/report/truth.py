@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS, DenseScores
+from pdc_sfm.evaluation.scene_pairs import SceneTruth
 from pdc_sfm.report.charts import lines
 from pdc_sfm.report.gallery import ShownPair
 from pdc_sfm.report.html import Section, table, text
 from pdc_sfm.report.run_data import Missing, Run
-from pdc_sfm.scenes import flow_from_depth, read_cameras, read_depth
 
 STEP = 2  # every so many pixels are compared
 
@@ -18,12 +18,12 @@ def against_truth(run: Run, shown: list[ShownPair]) -> Section:
     """Errors of the shown pairs' flow by the scene's depth and cameras."""
     if not (run.folder / "depth").is_dir() or not (run.folder / "cameras.json").is_file():
         raise Missing("no depth and cameras of a scene")
-    cameras = read_cameras(run.folder)
+    truth = SceneTruth(run.folder)
     scores, rows = DenseScores(), []
     for pair in shown:
-        if pair.forward is None or not all(name in cameras for name in pair.names):
+        if pair.forward is None or not all(name in truth.cameras for name in pair.names):
             continue
-        points, true = _correspondences(run, cameras, pair.names)
+        points, true = _correspondences(truth, pair.names)
         before = len(scores.tally.images)
         scores.add(pair.forward, pair.backward, points, true, query_seen=_seen(pair))
         if len(scores.tally.images) > before:
@@ -37,20 +37,12 @@ def against_truth(run: Run, shown: list[ShownPair]) -> Section:
     return section
 
 
-def _correspondences(run: Run, cameras: dict, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels of the first image that the second sees, neither on something that moves, and where: (N, 2) twice."""
-    (depth0, moving0), (depth1, moving1) = (read_depth(run.folder / "depth" / name) for name in names)
-    flow, visible = flow_from_depth(cameras[names[0]], depth0, cameras[names[1]], depth1)
-    visible = visible & ~moving0
-    visible[np.arange(len(visible)) % STEP != 0] = False
-    visible[:, np.arange(visible.shape[1]) % STEP != 0] = False
-    y, x = np.nonzero(visible)
+def _correspondences(truth: SceneTruth, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels of the first image that the second sees, on a coarse grid, and where: (N, 2) twice."""
+    flow, visible = truth.flow(*names)
+    y, x = STEP * np.array(np.nonzero(visible[::STEP, ::STEP]))
     points = np.stack([x, y], -1).astype(np.float64)
-    true = points + flow[y, x]
-    height, width = moving1.shape
-    u, v = np.clip(np.rint(true), 0, (width - 1, height - 1)).astype(int).T
-    still = ~moving1[v, u]
-    return points[still], true[still]
+    return points, points + flow[y, x]
 
 
 def _seen(pair: ShownPair) -> float:

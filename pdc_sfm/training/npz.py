@@ -54,6 +54,17 @@ def read_npz(path: Path | str, names: Sequence[str]) -> list[np.ndarray]:
         raise FormatError(f"cannot read {path}: {error}") from None
 
 
+def read_pickle(path: Path | str) -> object:
+    """A pickle of lists, dictionaries, text, numbers and numpy arrays."""
+    try:
+        with open(path, "rb") as file:
+            return _Unpickler(file, encoding="latin1").load()
+    except FormatError as error:
+        raise FormatError(f"cannot read {path}: {error}") from None
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, IndexError, pickle.UnpicklingError) as error:
+        raise FormatError(f"cannot read {path}: {error}") from None
+
+
 def _read_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
     with file.open(name) as member:
         version = np.lib.format.read_magic(member)

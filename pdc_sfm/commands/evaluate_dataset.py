@@ -1,0 +1,133 @@
+"""Judge a network on a dataset of the paper, with the paper's protocol; the paper's own rows are printed beside.
+
+Layouts that are read (see datasets/README.md):
+  megadepth    DIR/test1600Pairs.csv, DIR/test1600Pairs/      (RANSAC-Flow's test set)
+  robotcar     DIR/test6511.csv, DIR/images/                  (RANSAC-Flow's)
+  eth3d        DIR/info_ETH3D_files/, DIR/multiview_*/        (GLU-Net's)
+  kitti        DIR/training/{image_2,colored_0}, flow_occ     (2012 or 2015)
+  hpatches     DIR/{i_*,v_*}/                                 sparse: MMA of the 2000 most confident matches
+  hpatches240  DIR/v_*/                                       dense, at 240x240
+  yfcc         DIR/, and --pairs yfcc_test_pairs_with_gt_original.txt (SuperGlue's list)
+  scannet      DIR/, and --pairs scannet_test_pairs_with_gt.txt
+Settings (key=value): dense.method=homography or multiscale are the paper's (H) and (MS).
+
+Example:
+  pdc-sfm evaluate megadepth --data MegaDepth/Test --weights PDCNet_plus_megadepth.pth.tar --limit 100
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+NAMES = ("megadepth", "robotcar", "eth3d", "kitti", "hpatches", "hpatches240", "yfcc", "scannet")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, required=True, help="folder of the dataset")
+    parser.add_argument("--pairs", type=Path, help="the table or list of pairs, if it lies elsewhere")
+    parser.add_argument("--images", type=Path, help="the folder of images, if it lies elsewhere")
+    parser.add_argument("--limit", type=int, help="only so many pairs (hpatches: sequences), for a first look")
+    parser.add_argument("--output", type=Path, help="folder of the results (default: outputs/evaluate/DATASET)")
+    parser.add_argument("--weights", help="weights file; without it the built-in model")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from pdc_sfm.errors import FormatError, SettingsError
+
+    if args.limit is not None and args.limit < 1:
+        raise SettingsError(f"--limit {args.limit}: at least 1")
+    if not args.data.is_dir():
+        raise FormatError(f"{args.data} is not a folder: --data takes the folder of the dataset")
+    args.output = args.output or Path("outputs/evaluate") / args.subverb
+    {"hpatches": _mma, "yfcc": _poses, "scannet": _poses}.get(args.subverb, _flow)(args)
+
+
+def _flow(args: argparse.Namespace) -> None:
+    from pdc_sfm.evaluation.dataset_runs import FLOW_DATASETS, count_pairs, evaluate_dataset, open_parts
+    from pdc_sfm.evaluation.flow_pairs import FlowSettings
+    from pdc_sfm.evaluation.plots import plot_sparsification
+
+    settings = _settings(FlowSettings, args, FLOW_DATASETS[args.subverb].words)
+    parts = open_parts(args.subverb, args.data, args.pairs, args.images)
+    with _bar(count_pairs(parts, args.limit)) as bar:
+        result = evaluate_dataset(args.subverb, parts, _matcher(args, settings), settings, args.limit, bar.tell)
+    print(result.text("ours" if args.weights is None else Path(args.weights).stem))
+    _write(args, settings, result.summary())
+    for part, scores in result.parts.items():
+        if scores.curves:
+            plot_sparsification(
+                scores.mean_curves(), args.output / f"sparsification_{part.replace(' ', '_')}.png", part
+            )
+
+
+def _mma(args: argparse.Namespace) -> None:
+    from pdc_sfm.evaluation.matching import MMA_THRESHOLDS
+    from pdc_sfm.evaluation.mma import MmaSettings, evaluate_mma
+    from pdc_sfm.evaluation.plots import plot_accuracy
+
+    settings = _settings(MmaSettings, args)
+    with _bar(None) as bar:
+        result = evaluate_mma(args.data, _matcher(args, settings), settings, args.limit, bar.tell)
+    print(result.text())
+    _write(args, settings, result.summary())
+    curves = {method: (MMA_THRESHOLDS, result.accuracy(method, "iv")) for method in result.methods}
+    plot_accuracy(curves, args.output / "mma.png", "threshold (px)", "MMA (%)", "HPatches")
+
+
+def _poses(args: argparse.Namespace) -> None:
+    from pdc_sfm.errors import SettingsError
+    from pdc_sfm.evaluation.datasets.pose_list import read_pose_list
+    from pdc_sfm.evaluation.pose_pairs import PoseSettings, evaluate_poses
+    from pdc_sfm.evaluation.pose_report import summarize, text
+    from pdc_sfm.evaluation.published import POSES
+
+    if args.pairs is None:
+        raise SettingsError(f"{args.subverb} needs --pairs: SuperGlue's list of pairs with ground truth")
+    settings = _settings(PoseSettings, args)
+    pairs = read_pose_list(args.pairs, args.images or args.data)[: args.limit]
+    with _bar(len(pairs)) as bar:
+        groups = evaluate_poses(pairs, _matcher(args, settings), settings, bar.tell)
+    summary = summarize(groups)
+    rows = [[method, *(f"{v:.2f}" for v in values)] for method, values in POSES[args.subverb].items()]
+    print(text(summary, f"{args.subverb}: two-view poses, AUC and mAP (%)", rows))
+    _write(args, settings, {**summary, "published": POSES[args.subverb]})
+
+
+def _settings(cls, args: argparse.Namespace, words: tuple[str, ...] = ()):
+    from pdc_sfm.settings import load_settings
+
+    return load_settings(cls, args.config, [*words, *args.settings])
+
+
+def _matcher(args: argparse.Namespace, settings):
+    from pdc_sfm.matcher import MatchSettings, load_matcher
+
+    chosen = {"dense": settings.dense}
+    if hasattr(settings, "select"):
+        chosen["select"] = settings.select
+    return load_matcher(args.weights, MatchSettings(**chosen), args.device)
+
+
+def _bar(total: int | None):
+    from tqdm import tqdm
+
+    class Bar(tqdm):
+        def tell(self, name: str) -> None:
+            self.set_postfix_str(name[-40:], refresh=False)
+            self.update()
+
+    return Bar(total=total, unit="pair", disable=None)
+
+
+def _write(args: argparse.Namespace, settings, summary: dict) -> None:
+    from pdc_sfm.evaluation.tables import write_json
+    from pdc_sfm.settings import to_dict
+
+    content = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), **summary}
+    write_json(args.output / "results.json", content)
+    print(args.output / "results.json")

@@ -1,0 +1,54 @@
+"""Judge a network on the built-in scene, where flow, visibility and poses are known exactly, by day and by night.
+
+Without --scene the scene is rendered first. Settings (key=value):
+  database=12 partners=2    pairs of database images; database images for each query
+  min_overlap=0.15          share of the first image that the second must show
+  dense.*, select.*         as for `pdc-sfm match`
+
+Example:
+  pdc-sfm evaluate scene --scene outputs/demo
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scene", type=Path, help="folder of a scene, as `pdc-sfm scene` or `pdc-sfm demo` writes it")
+    parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/scene"), help="folder of the results")
+    parser.add_argument("--weights", help="weights file; without it the built-in model")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from pdc_sfm.evaluation.dense_scores import DenseScores
+    from pdc_sfm.evaluation.plots import plot_calibration, plot_sparsification
+    from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, SceneTruth, evaluate_scene, summarize, text
+    from pdc_sfm.evaluation.tables import write_json
+    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.scenes import SceneSettings, write_scene
+    from pdc_sfm.settings import load_settings, to_dict
+
+    settings = load_settings(SceneEvaluationSettings, args.config, args.settings)
+    folder = args.scene or write_scene(args.output / "scene", SceneSettings())
+    truth = SceneTruth(folder)
+    pairs = truth.pairs(settings)
+    matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
+    with tqdm(total=len(pairs), unit="pair", disable=None) as bar:
+        groups = evaluate_scene(truth, pairs, matcher, settings, lambda _: bar.update())
+    summary = summarize(groups)
+    print(text(summary))
+    content = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), "groups": summary}
+    write_json(args.output / "results.json", content)
+    whole = DenseScores.union([scores.dense for scores in groups.values()])
+    plot_sparsification(whole.mean_curves(), args.output / "sparsification.png", "The built-in scene")
+    if whole.kept:
+        plot_calibration(whole.calibration, args.output / "calibration.png", "The built-in scene")
+    print(args.output / "results.json")

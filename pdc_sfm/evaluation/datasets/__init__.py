@@ -1,0 +1,1 @@
+"""Datasets of the paper, in the layouts in which they are distributed."""
