@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-QUALITY = 80  # of pictures, WebP
+QUALITY = 82  # of pictures, JPEG: WebP would be a third smaller and fifteen times slower to write
 
 
 @dataclass
@@ -31,8 +31,8 @@ def data_uri(image: np.ndarray, quality: int = QUALITY) -> str:
     """An RGB picture, (H, W, 3) uint8, as an address that needs no file."""
     import cv2
 
-    _, data = cv2.imencode(".webp", image[..., ::-1], [cv2.IMWRITE_WEBP_QUALITY, quality])
-    return "data:image/webp;base64," + base64.b64encode(data.tobytes()).decode()
+    _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
+    return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode()
 
 
 def picture(image: np.ndarray, alt: str, quality: int = QUALITY) -> str:
