@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 
 from pdc_sfm.matches.carry import Arrival, TrackPoints, add_new, confirmed, each_arrival, image_order, place_tracks
-from pdc_sfm.matches.tracks import Keypoints
+from pdc_sfm.matches.tracks import Keypoints, TrackSettings
 from pdc_sfm.matches.transfer import transfer
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.store.readers import FeatureFile
@@ -25,6 +26,18 @@ def write_by_flow(job: Job) -> int:
             job.write_keypoints(name, np.zeros((0, 2)), np.zeros(0), None)
     rest = [pair for pair in job.pairs if pair not in carrier.written]  # of two fixed images, or without raw matches
     return total + link_all(job, rest, dict.fromkeys(job.names, job.settings.max_error))
+
+
+def spacing(cells: int, settings: TrackSettings) -> float:
+    """How near keypoints may be, for `max_keypoints` of them to cover all cells that have matches.
+
+    Tracks at least d apart have been seen to number about 0.35 area / d^2. Cutting off the weakest instead would leave
+    whole parts of an image empty, always those that are seen last.
+    """
+    if settings.max_keypoints is None:
+        return settings.cell_size / 2
+    area = cells * settings.cell_size**2
+    return max(settings.cell_size / 2, math.sqrt(0.35 * area / settings.max_keypoints))
 
 
 class _Carrier:
@@ -65,8 +78,8 @@ class _Carrier:
         settings = self.job.settings
         if self.job.is_query(name, self.pairs_of[name]):
             return add_new(each_arrival(arrivals), Keypoints.none(), 0, 0, settings.max_keypoints)
-        distance = settings.cell_size / 2
         votes = vote(matches.values(), settings.max_error, settings.cell_size)
+        distance = spacing(len(votes), settings)
         image = add_new(place_tracks(arrivals, distance), votes, self.tracks, distance, settings.max_keypoints)
         self.tracks += len(votes)
         return image
