@@ -144,4 +144,5 @@ def _inliers(run: Run, name: str, query: dict[str, Any], log: dict[str, Any], se
     except UserError as error:
         section.missing.append(str(error))
         return ""
-    return f"<div>{figure(drawn, f'{name}: {said}')}</div>"
+    kind = "" if len(shown) else " class=lost"
+    return f"<div{kind}>{figure(drawn, f'{name}: {said}')}</div>"

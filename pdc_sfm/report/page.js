@@ -27,7 +27,7 @@
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const source = document.getElementById("model-data");
   const view = document.getElementById("model-view");
-  let camera = { eye: { x: -0.35, y: -1.85, z: 1.1 }, up: { x: 0, y: 0, z: 1 } };
+  let camera = { eye: { x: -0.4, y: -2.05, z: 1.2 }, center: { x: 0, y: 0, z: -0.12 }, up: { x: 0, y: 0, z: 1 } };
   let content = null;
 
   function read() {
@@ -66,7 +66,11 @@
 
   function drawModel() {
     if (!source || typeof Plotly === "undefined" || !webgl()) return;  // the still picture stays
-    content = content || read();
+    if (!content) {
+      content = read();
+      const far = Math.max(1, 1.15 * view.clientHeight / view.clientWidth);  // a narrow view needs more distance
+      Object.keys(camera.eye).forEach((axis) => { camera.eye[axis] *= far; });
+    }
     const style = getComputedStyle(root);
     const colour = (name) => style.getPropertyValue(name).trim();
     const ranges = content.data.range;

@@ -66,7 +66,7 @@ def _charts(scores: DenseScores) -> list[str]:
         oracle = next(iter(named.values()))
         drawn["oracle"] = (100 * oracle.removed[:-1], oracle.oracle[:-1])
         what = "AEPE" if cost == "AEPE" else "1 − PCK-5"
-        chart = lines(drawn, "least certain pixels removed (%)", f"{what}, relative")
+        chart = lines(drawn, "least certain pixels removed (%)", f"{what}, relative", _top(drawn))
         said = f"Sparsification by {what}: the closer to the oracle, the better the ranking (AUSE in brackets)"
         charts.append(f"<figure>{chart}<figcaption>{text(said)}</figcaption></figure>")
     rows = [row for row in scores.calibration.rows() if row["pixels"] > 0.001]
@@ -76,3 +76,8 @@ def _charts(scores: DenseScores) -> list[str]:
         chart = lines(drawn, "stated: P_1", "observed: error below 1 px")
         charts.append(f"<figure>{chart}<figcaption>Calibration: is P_1 true?</figcaption></figure>")
     return charts
+
+
+def _top(drawn: dict) -> float | None:
+    """Curves begin at 1; the axis ends there unless one rises."""
+    return 1.0 if max(max(y) for _, y in drawn.values()) < 1.02 else None
