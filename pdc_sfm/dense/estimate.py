@@ -47,7 +47,7 @@ class DenseEstimate:
         return self.reference_points + self.flow
 
     def confidence(self, radius: float = 1.0) -> np.ndarray:
-        """P_R (Eq. 8): the probability that the true point is within R network pixels, (h, w) float32."""
+        """P_R (Eq. 7): the probability that the true point is within R network pixels, (h, w) float32."""
         return p_r(self.log_var, self.logits, radius)
 
     def resampled(self, grid_size: Size) -> DenseEstimate:
@@ -92,7 +92,7 @@ class PointEstimate:
 
 
 def p_r(log_var: np.ndarray | None, logits: np.ndarray | None, radius: float = 1.0) -> np.ndarray:
-    """Eq. 8 for arrays (..., M) -> (...), by the network's own function."""
+    """Eq. 7 for arrays (..., M) -> (...), by the network's own function."""
     if log_var is None or logits is None:
         raise SettingsError("this network predicts no uncertainty: use confidence=cyclic, or other weights")
     import torch

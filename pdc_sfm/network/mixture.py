@@ -14,13 +14,13 @@ SQRT2 = math.sqrt(2.0)
 
 
 class Constraint(nn.Module):
-    """Maps the predicted h to log-variances within each component's bounds (Eq. 4-5), for one branch."""
+    """Maps the predicted h to log-variances within each component's bounds (Eq. 3-4), for one branch."""
 
     def __init__(self, settings: MixtureSettings, area: int):
         super().__init__()
         self.settings = settings
         self.area = area
-        if settings.learned_bounds:  # lower = 1 + softplus(a), upper = lower + exp(b): the order of Eq. 4 holds
+        if settings.learned_bounds:  # lower = 1 + softplus(a), upper = lower + exp(b): the order of Eq. 3 holds
             self.lower = nn.Parameter(torch.tensor(math.log(math.e - 1)))
             self.upper = nn.Parameter(torch.tensor(math.log(area - 2.0)))
 
@@ -60,7 +60,7 @@ class Constraint(nn.Module):
 
 
 def p_r(log_var: Tensor, logits: Tensor, radius: float = 1.0) -> Tensor:
-    """P(|y - mu|_inf < R), Eq. 8: (B, M, H, W) twice -> (B, 1, H, W)."""
+    """P(|y - mu|_inf < R), Eq. 7: (B, M, H, W) twice -> (B, 1, H, W)."""
     within = (1 - torch.exp(-SQRT2 * radius * torch.exp(-0.5 * log_var))) ** 2
     return (torch.softmax(logits, 1) * within).sum(1, keepdim=True)
 

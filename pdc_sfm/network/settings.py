@@ -10,7 +10,7 @@ from pdc_sfm.settings import require
 
 @dataclass(frozen=True)
 class MixtureSettings:
-    """The predictive distribution: Laplace components with a common mean and separated variances (Eq. 4-5)."""
+    """The predictive distribution: Laplace components with a common mean and separated variances (Eq. 3-4)."""
 
     components: Literal[1, 2, 3] = 2
     constrained: bool = True  # False: every component's variance is free, the paper's "unconstrained mixture"

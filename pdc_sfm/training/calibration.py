@@ -27,7 +27,7 @@ class Observations:
 
     log_var: Tensor  # (N, M)
     logits: Tensor  # (N, M)
-    right: Tensor  # (N,) bool: |error|_inf below 1 px, the event P_1 is the probability of (Eq. 8)
+    right: Tensor  # (N,) bool: |error|_inf below 1 px, the event P_1 is the probability of (Eq. 7)
 
     def stated(self, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0) -> Tensor:
         """P_1 (N,) with the logits changed."""
@@ -55,7 +55,7 @@ def observe(network: PDCNet, batches: Iterable[Batch]) -> Observations:
 
 
 def fit(seen: Observations) -> tuple[float, float]:
-    """Scale and shift that make the stated probabilities most likely: logistic regression through Eq. 8."""
+    """Scale and shift that make the stated probabilities most likely: logistic regression through Eq. 7."""
     parameters = torch.zeros(2, dtype=torch.float64, requires_grad=True)  # log of the scale, shift
     optimiser = torch.optim.LBFGS([parameters], max_iter=60, line_search_fn="strong_wolfe")
     target = seen.right.double()

@@ -87,8 +87,7 @@ def read_checkpoint(path: Path | str) -> Checkpoint:
         tensors = {our_name(n) or n: t for n, t in tensors.items()}
     else:
         raise CheckpointError(f"weights {path} hold {_guess(tensors)}, not a network of the PDC-Net family")
-    with torch.device("meta"):
-        expected = {n: tuple(t.shape) for n, t in PDCNet(settings).state_dict().items()}
+    expected = {n: tuple(t.shape) for n, t in PDCNet(settings).state_dict().items()}
     wrong = [
         f"{n}: {tuple(tensors[n].shape)} instead of {shape}"
         for n, shape in expected.items()

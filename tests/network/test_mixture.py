@@ -12,7 +12,7 @@ from pdc_sfm.network.mixture import Constraint, nll, p_r, variance
 
 
 def density(y, mu, variances, weights):
-    """Eq. 1 and 3, term by term, in float64."""
+    """Eq. 1 and 2, term by term, in float64."""
     total = 0.0
     for sigma2, alpha in zip(variances, weights):
         sigma = math.sqrt(sigma2)
