@@ -52,7 +52,7 @@ def run_photographs(
         _pair_step(chain, chosen, settings, network)
         ours = describe_matching(settings.match, None)
         _map_steps(chain, folder.path, "", match or engine_matcher(settings.match), ours, settings)
-        rows = [model_row("PDC-Net+", folder / "sfm", len(chosen))]
+        rows = [model_row("pdc_sfm", folder / "sfm", len(chosen))]
         if settings.sift:
             rows.append(_sift(chain, len(chosen), settings, say))
         chain.finish(rows, settings.report)

@@ -90,7 +90,7 @@ def _ours(folder: RunFolder, scene: Scene, match: Matcher | None, network: Any) 
 
     matcher = match or engine_matcher(s.match)
     return Method(
-        "PDC-Net+", folder.path, matcher, find, describe_matching(s.match, None), [s.retrieved, to_dict(finding)]
+        "pdc_sfm", folder.path, matcher, find, describe_matching(s.match, None), [s.retrieved, to_dict(finding)]
     )
 
 

@@ -111,7 +111,7 @@ def test_a_table_has_a_row_for_each_method_and_recall_in_per_cent():
     day = {"count": 4, "localised": 4, "recall": [0.5, 0.75, 1.0]}
     figures = {"images": 24, "registered": 24, "points": 12345, "track_length": 5.25, "reprojection_error": 0.5}
     rows = [
-        {"method": "PDC-Net+", **figures, "queries": {"day": day}},
+        {"method": "pdc_sfm", **figures, "queries": {"day": day}},
         {"method": "SIFT", **figures, "queries": {}},
     ]
     groups, heading, ours, sift = format_table(rows).splitlines()
