@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import nn
 
 from pdc_sfm.network.model import PDCNet
 
+Precision = Literal["float32", "float16", "bfloat16"]
+
 
 @torch.no_grad()
-def for_inference(network: PDCNet) -> PDCNet:
-    """Fold batch norms into their convolutions and store the weights channels-last. Works in place, returns the network."""
+def for_inference(network: PDCNet, precision: Precision = "float32") -> PDCNet:
+    """Fold batch norms into their convolutions and store the weights channels-last. Works in place, returns the network.
+
+    `precision` other than float32 runs the convolutions in 16 bits: for devices that are made for it. It changes numbers.
+    """
     network.eval().requires_grad_(False)
+    network.precision = None if precision == "float32" else getattr(torch, precision)
     for module in list(network.modules()):
         if isinstance(module, nn.Sequential) and len(module) == 2 and isinstance(module[1], nn.BatchNorm2d):
             module[0] = nn.utils.fuse_conv_bn_eval(module[0], module[1])

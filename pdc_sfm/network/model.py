@@ -33,6 +33,7 @@ class PDCNet(nn.Module):
             self.global_gocor = GlobalGOCor(channels[16], s.global_iterations)
             self.local_gocor = LocalGOCor(s.local_iterations, s.radius)
         self.levels = nn.ModuleDict({str(level): Level(level, s) for level in s.levels})
+        self.precision: torch.dtype | None = None  # of the convolutions, see `for_inference`
         self._initialise()
 
     def _initialise(self) -> None:
@@ -56,11 +57,11 @@ class PDCNet(nn.Module):
         size = (images.shape[-2], images.shape[-1])
         high_size = tuple(max(LOW_SIZE, side // 8 * 8) for side in size)
         if self.backbone_low is None and high_size == (LOW_SIZE, LOW_SIZE):  # both branches see the same
-            high = self.backbone_high(self._resized(images, high_size), (16, *self.settings.strides))
+            high = self._run(self.backbone_high, self._resized(images, high_size), (16, *self.settings.strides))
             low = {4: high[16], 3: high[8]}
         else:
             low = self._low_features(images)
-            high = self.backbone_high(self._resized(images, high_size), self.settings.strides)
+            high = self._run(self.backbone_high, self._resized(images, high_size), self.settings.strides)
         return self._code(low | {n: high[self.strides[n]] for n in self.settings.levels[2:]}, size, high_size)
 
     def encode_low(self, images: Tensor) -> ImageCode:
@@ -69,7 +70,8 @@ class PDCNet(nn.Module):
         return self._code(self._low_features(images), size, (LOW_SIZE, LOW_SIZE))
 
     def _low_features(self, images: Tensor) -> dict[int, Tensor]:
-        maps = (self.backbone_low or self.backbone_high)(self._resized(images, (LOW_SIZE, LOW_SIZE)), (16, 8))
+        backbone = self.backbone_low or self.backbone_high
+        maps = self._run(backbone, self._resized(images, (LOW_SIZE, LOW_SIZE)), (16, 8))
         return {4: maps[16], 3: maps[8]}
 
     def _code(self, features: dict[int, Tensor], size: tuple[int, int], high_size: tuple[int, int]) -> ImageCode:
@@ -80,6 +82,17 @@ class PDCNet(nn.Module):
         if self.settings.correlation == "gocor":
             filters = {level: self.local_gocor(x) for level, x in features.items() if level != 4}
         return ImageCode(features, filters, size, high_size)
+
+    def _run(self, function, *inputs):
+        """Convolutions in the chosen precision; what leaves them, and all correlation, is float32."""
+        if self.precision is None:
+            return function(*inputs)
+        device = next(x for x in inputs if isinstance(x, Tensor)).device.type
+        with torch.autocast(device, dtype=self.precision):
+            found = function(*inputs)
+        if isinstance(found, dict):
+            return {key: x.float() for key, x in found.items()}
+        return tuple(None if x is None else x.float() for x in found)
 
     @staticmethod
     def _resized(images: Tensor, size: tuple[int, int]) -> Tensor:
@@ -119,7 +132,7 @@ class PDCNet(nn.Module):
         plain = global_correlation(ref, qry)
         correlation = self.global_gocor(ref, qry) if self.settings.correlation == "gocor" else plain
         zeros = ref.new_zeros(ref.shape[0], 2, GRID, GRID)
-        feature, position = level.decoder(torch.cat((F.leaky_relu(correlation, 0.1), zeros), 1))
+        feature, position = self._run(level.decoder, torch.cat((F.leaky_relu(correlation, 0.1), zeros), 1))
         cells = (position + 1) * ((GRID - 1) / 2) - pixel_grid(GRID, GRID, like=position)
         if self.settings.soft_argmax:  # the decoder then corrects the correlation's own answer, zero being the middle
             scores = plain * level.temperature.exp()  # both ways: a match is the best of its row and of its column
@@ -127,7 +140,7 @@ class PDCNet(nn.Module):
             cells = cells - (GRID - 1) / 2 + expected_position(scores, GRID, GRID)
         flow = cells * (LOW_SIZE / GRID)
         slices = _unit(F.relu(plain)) if level.slices is not None else None
-        log_var, logits = level.mixture(slices, feature, None)
+        log_var, logits = self._run(level.mixture, slices, feature, None)
         return LevelOutput(4, flow, log_var, logits, (LOW_SIZE,) * 2, (LOW_SIZE,) * 2), feature
 
     def _upsample(self, level: int, previous: LevelOutput, feature: Tensor, sizes, shape) -> Upsampled:
@@ -149,16 +162,16 @@ class PDCNet(nn.Module):
         warped = warp(query.features[number], up.flow / stride)
         plain, correlation = self._correlate(warped, reference, number)
         inputs = [correlation, up.flow, up.feature, up.mixture]
-        feature, residual = level.decoder(torch.cat([x for x in inputs if x is not None], 1))
+        feature, residual = self._run(level.decoder, torch.cat([x for x in inputs if x is not None], 1))
         if self.settings.soft_argmax:
             residual = residual + stride * expected_displacement(plain, self.settings.radius, level.temperature.exp())
         flow = up.flow + residual
         predictor_feature = feature
         if level.refinement is not None:
-            context, correction = level.refinement(torch.cat((feature, flow), 1))
+            context, correction = self._run(level.refinement, torch.cat((feature, flow), 1))
             flow, predictor_feature = flow + correction, feature + context
         previous = up.flow if up.mixture is None else torch.cat((up.mixture, up.flow), 1)
-        log_var, logits = level.mixture(plain, predictor_feature, previous)
+        log_var, logits = self._run(level.mixture, plain, predictor_feature, previous)
         return LevelOutput(number, flow, log_var, logits, *sizes), feature
 
     def _correlate(self, warped: Tensor, reference: ImageCode, number: int) -> tuple[Tensor, Tensor]:

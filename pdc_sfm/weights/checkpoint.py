@@ -20,6 +20,7 @@ from torch import Tensor
 from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.files import atomic_path
 from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet, for_inference
+from pdc_sfm.network.inference import Precision
 from pdc_sfm.settings import from_dict, to_dict
 from pdc_sfm.weights.names import is_authors, our_name
 from pdc_sfm.weights.torch_files import read_torch_file
@@ -102,12 +103,14 @@ def read_checkpoint(path: Path | str) -> Checkpoint:
     )  # fmt: skip
 
 
-def load_network(path: Path | str | None = None, device: str | torch.device = "cpu") -> PDCNet:
-    """A network ready for inference: from a file, or the built-in compact one."""
+def load_network(
+    path: Path | str | None = None, device: str | torch.device = "cpu", precision: Precision = "float32"
+) -> PDCNet:
+    """A network ready for inference: from a file, or the built-in compact one. 16-bit precision is for GPUs made for it."""
     checkpoint = read_checkpoint(weights_path(path))
     network = PDCNet(checkpoint.settings)
     fill(network, checkpoint)
-    return for_inference(network).to(device)
+    return for_inference(network, precision).to(device)
 
 
 def fill(network: PDCNet, checkpoint: Checkpoint) -> None:

@@ -94,7 +94,9 @@ def test_flow_is_carried_from_level_to_level_between_images_of_other_sizes():
         (rh, rw), (qh, qw) = output.reference_size, output.query_size
         x = (torch.arange(width) + 0.5) * rw / width - 0.5
         y = (torch.arange(height) + 0.5) * rh / height - 0.5
-        rows, columns = (slice(n // 4, n - n // 4) for n in (height, width))  # at the border upsampling lacks neighbours
+        rows, columns = (
+            slice(n // 4, n - n // 4) for n in (height, width)
+        )  # at the border upsampling lacks neighbours
         points = torch.stack((x.expand(height, width), y[:, None].expand(height, width))) + output.flow[0]
         assert (points[0, rows, columns] - (qw - 1) / 2).abs().max() < 1e-3 * qw
         assert (points[1, rows, columns] - (qh - 1) / 2).abs().max() < 1e-3 * qh
@@ -152,6 +154,17 @@ def test_inference_transforms_change_no_number():
         fast = for_inference(net)
         assert not any(isinstance(m, torch.nn.BatchNorm2d) for m in fast.modules())
         assert_same(fast.decode(fast.encode(x), fast.encode(y)), before)
+
+
+@torch.no_grad()
+def test_sixteen_bits_stay_close_and_leave_float32():
+    for settings in (SMALL, GOCOR):
+        x, y = images(1, 256, 256), images(1, 256, 256, seed=1)
+        exact, half = for_inference(network(settings)), for_inference(network(settings), "float16")
+        expected, found = (net.decode(net.encode(x), net.encode(y)) for net in (exact, half))
+        assert all(o.flow.dtype == o.log_var.dtype == torch.float32 for o in found)
+        # compared at the first level: later ones look where the rounded flow points
+        assert 0 < (found[0].logits - expected[0].logits).abs().max() < 0.05 * expected[0].logits.abs().max()
 
 
 def test_slices_give_the_same_in_training_form_and_in_inference_form():
