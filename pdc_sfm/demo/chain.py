@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from pdc_sfm.aachen.steps import Steps
 from pdc_sfm.demo.table import format_table
+from pdc_sfm.errors import SettingsError
 from pdc_sfm.run_folder import RunFolder
 
 
@@ -20,13 +22,23 @@ class Chain:
         self.folder, self._say = folder, say
         self._steps = Steps(folder.path, say=lambda _: None)
 
-    def run(self, name: str, settings: Any, outputs: Sequence[Path], work: Callable[[], str]) -> None:
-        """Do a step unless it was done with the same settings; `work` returns what to say about it."""
+    def run(
+        self, name: str, settings: Any, outputs: Sequence[Path], work: Callable[[], str], rest: Sequence[Path] = ()
+    ) -> None:
+        """Do a step unless it was done with the same settings; `work` returns what to say about it.
+
+        `rest` are files that it would go on with: those of other settings are removed, and the step is done anew.
+        """
         now: list[str] = []
 
         def timed() -> None:
             start = time.monotonic()
-            now.append(work())
+            try:
+                now.append(work())
+            except SettingsError:
+                if not _remove([*outputs, *rest]):
+                    raise
+                now.append(work())
             self.folder.note_step(name, time.monotonic() - start, now[0])
 
         self._steps.run(name, settings, outputs, timed)
@@ -51,3 +63,14 @@ class Chain:
         self.folder.note_step("report", time.monotonic() - start, path.name)
         self._say(f"{'report':<18} {path.name:<72} {self.folder.step('report')['seconds']:6.1f} s")
         return path
+
+
+def _remove(paths: Sequence[Path]) -> bool:
+    """Remove files and folders; whether there were any."""
+    found = [path for path in paths if path.exists()]
+    for path in found:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return bool(found)

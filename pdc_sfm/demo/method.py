@@ -59,16 +59,16 @@ class Method:
     def run(self, chain: Chain, scene: Scene) -> None:
         """All steps."""
         s = scene.settings
-        first, last = (("features.h5", "matches.h5"), ("features-query.h5", "matches-query.h5"))
-        for step, settings, outputs, work in (
-            ("match", self.describes, first, self._match),
-            ("triangulate", to_dict(s.triangulation), (f"sfm/{SUMMARY}",), self._triangulate),
-            ("retrieve", self.finds, ("retrieval.txt",), self._retrieve),
-            ("match queries", self.describes, last, self._match_queries),
-            ("localise", to_dict(s.localization), ("results.txt",), self._localise),
+        first, last = ("features.h5", "matches.h5"), ("features-query.h5", "matches-query.h5")
+        for step, settings, outputs, rest, work in (
+            ("match", self.describes, first, "matches.raw", self._match),
+            ("triangulate", to_dict(s.triangulation), (f"sfm/{SUMMARY}",), "", self._triangulate),
+            ("retrieve", self.finds, ("retrieval.txt",), "retrieval.counts", self._retrieve),
+            ("match queries", self.describes, last, "matches-query.raw", self._match_queries),
+            ("localise", to_dict(s.localization), ("results.txt",), "", self._localise),
         ):
-            paths = [self.file(output) for output in outputs]
-            chain.run(self.prefix + step, settings, paths, lambda work=work: work(scene))
+            paths, more = [self.file(output) for output in outputs], [self.file(rest)] if rest else []
+            chain.run(self.prefix + step, settings, paths, lambda work=work: work(scene), more)
 
     def row(self, scene: Scene) -> dict[str, Any]:
         """Its row of the table."""

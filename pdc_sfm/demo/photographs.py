@@ -125,7 +125,7 @@ def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, net
         return f"{len(pairs)} pairs of {len(names)} images, found by retrieval"
 
     how = [settings.exhaustive, settings.retrieved, to_dict(finding)]
-    chain.run("pairs", how, [output], choose)
+    chain.run("pairs", how, [output], choose, [chain.folder / "retrieval.counts"])
 
 
 def _map_steps(
@@ -142,7 +142,7 @@ def _map_steps(
     def mapped() -> str:
         return str(reconstruct(images, pairs, features, matches, sfm, settings.reconstruction).summary)
 
-    chain.run(f"{prefix}match", matching, [features, matches], match_pairs)
+    chain.run(f"{prefix}match", matching, [features, matches], match_pairs, [folder / "matches.raw"])
     chain.run(f"{prefix}reconstruct", to_dict(settings.reconstruction), [sfm / SUMMARY], mapped)
 
 

@@ -8,6 +8,7 @@ from projected_town import BLIND, ExactMatcher, projected_scene
 
 from pdc_sfm.demo import demo_settings, format_table, run_scene
 from pdc_sfm.demo import scene as scene_module
+from pdc_sfm.errors import SettingsError
 from pdc_sfm.run_folder import RunFolder
 from pdc_sfm.store.pair_lists import read_retrieval
 
@@ -68,6 +69,15 @@ def test_a_second_run_repeats_nothing_and_other_settings_only_what_depends_on_th
     assert sum(line.endswith("done before") for line in lines) == 7
     assert RunFolder(tmp_path).record["steps"] == first
     assert run(tmp_path, scene, "sift=false", "retrieved=2").calls == ["retrieval.txt"]
+
+
+def test_results_of_other_settings_are_made_anew_even_where_they_could_not_be_mixed(scene, tmp_path):
+    run(tmp_path, scene, "sift=false")
+    lines = []
+    assert run(tmp_path, scene, "sift=false", "retrieve.threshold=0.2", lines=lines).calls == ["retrieval.txt"]
+    assert sum(line.endswith("done before") for line in lines) == 4
+    with pytest.raises(SettingsError, match="threshold=2"):
+        run(tmp_path, scene, "sift=false", "retrieve.threshold=2")
 
 
 def test_an_interrupted_run_goes_on(scene, tmp_path):
