@@ -45,7 +45,7 @@ confs: dict[str, dict[str, Any]] = {
     # matches between SuperPoint keypoints, given as features_ref
     "pdcnet_plus_superpoint": _conf("matches-pdcnet_plus_superpoint", 4, 4, "PDCNet_plus_megadepth.pth.tar", 600),
     # the built-in model, which needs no download
-    "compact": _conf("matches-pdc_compact", 2, 8, None, 480),
+    "compact": _conf("matches-pdc_compact", 1, 1, None, 480),
 }
 
 

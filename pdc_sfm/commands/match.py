@@ -12,7 +12,7 @@ listed at the end and make the exit code 1; --strict stops at the first. Setting
   select.directions=both    united; mutual keeps only what agrees both ways; forward is twice as fast
   select.max_matches=       keep so many of a pair, the surest of each region
   tracks.rule=flow          keypoints carried from image to image by the flow; hloc: rounded to cells, as hloc does
-  tracks.cell_size=8        about one keypoint a cell of so many pixels
+  tracks.cell_size=2        no more than one keypoint a cell of so many pixels
   tracks.max_error=2        pixels by which a match may miss its keypoint
   tracks.max_keypoints=8192 the best of each image; null keeps all, as localisation queries should
   anchors=snap              --features-ref: match its keypoints by the flow at them; assign takes the nearest match

@@ -48,13 +48,14 @@ def place_tracks(arrivals: Sequence[Arrival], distance: float) -> TrackPoints:
     tracks, group = np.unique(np.concatenate([arrival.tracks for arrival in arrivals]), return_inverse=True)
     points = np.concatenate([arrival.carried.points for arrival in arrivals])
     prior = np.concatenate([arrival.carried.weights for arrival in arrivals])
+    scale = np.repeat([max(1.0, a.carried.tolerance / 2) for a in arrivals], [len(a.tracks) for a in arrivals])
     weight = prior
     for _ in range(ROUNDS):
         support = np.bincount(group, weight, len(tracks))
         sums = [np.bincount(group, weight * points[:, axis], len(tracks)) for axis in (0, 1)]
         places = np.stack(sums, 1) / np.maximum(support, 1e-12)[:, None]
         error = np.linalg.norm(points - places[group], axis=1)
-        weight = prior / (1 + error**2) ** 2  # a pixel off counts a quarter
+        weight = prior / (1 + (error / scale) ** 2) ** 2  # a pixel off counts a quarter
     kept = strongest_apart(places, support, distance)
     return TrackPoints(places[kept].astype(np.float32), support[kept].astype(np.float32), tracks[kept])
 
@@ -91,6 +92,7 @@ def add_new(placed: TrackPoints, new: Keypoints, first_track: int, distance: flo
 def confirmed(arrival: Arrival, image: TrackPoints, max_error: float) -> tuple[np.ndarray, np.ndarray]:
     """Matches of a pair: keypoints that its flow carries to within max_error of their track's place.
 
+    Where matches are sparse, as in large photographs seen small by the network, half their distance is allowed.
     Returns (M, 2) int32, index in the earlier and in the new image, and scores (M,) float32.
     """
     if not len(image) or not len(arrival.tracks):
@@ -99,7 +101,7 @@ def confirmed(arrival: Arrival, image: TrackPoints, max_error: float) -> tuple[n
     found = np.minimum(np.searchsorted(image.tracks[order], arrival.tracks), len(order) - 1)
     found = order[found]
     error = np.linalg.norm(image.points[found] - arrival.carried.points, axis=1)
-    good = (image.tracks[found] == arrival.tracks) & (error <= max_error)
+    good = (image.tracks[found] == arrival.tracks) & (error <= max(max_error, arrival.carried.tolerance))
     matches = np.stack((arrival.carried.index[good], found[good]), 1).astype(np.int32)
     return matches, arrival.carried.scores[good]
 

@@ -27,7 +27,7 @@ class TrackSettings:
 
     rule: Literal["flow", "hloc"] = "flow"  # keypoints carried by the flow (carry.py), or rounded to cells as in hloc
     max_error: float = 2.0  # pixels between a match's end and its keypoint
-    cell_size: float = 8.0  # one keypoint a cell of so many pixels
+    cell_size: float = 2.0  # no more than one keypoint a cell of so many pixels; 8 for maps of thousands of images
     max_keypoints: int | None = 8192  # the best of each image; None keeps all, and queries of fixed images unquantised
 
     def __post_init__(self) -> None:

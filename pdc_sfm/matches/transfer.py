@@ -22,6 +22,7 @@ class Transferred:
     points: np.ndarray  # (M, 2) float64, in the other image
     scores: np.ndarray  # (M,) float32, mean score of the matches around, those that agree
     weights: np.ndarray  # (M,) float64, their sum: how well the place is supported
+    tolerance: float = 0.0  # pixels within which matches around a point agreed: half the distance between matches
 
 
 def transfer(matches: RawMatches, points: np.ndarray, reach: float) -> Transferred:
@@ -51,7 +52,11 @@ def transfer(matches: RawMatches, points: np.ndarray, reach: float) -> Transferr
     agreeing = weight.sum(1) >= MIN_SHARE * prior.sum(1)
     mean = (weight * scores).sum(1) / np.maximum(weight.sum(1), 1e-12)
     return Transferred(
-        index[agreeing], (at + there)[agreeing], mean[agreeing].astype(np.float32), weight.sum(1)[agreeing]
+        index[agreeing],
+        (at + there)[agreeing],
+        mean[agreeing].astype(np.float32),
+        weight.sum(1)[agreeing],
+        0.5 * spacing,
     )
 
 

@@ -15,6 +15,8 @@ from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.rules import OPEN_IMAGES, Job, Pair, link_all, progress, vote
 from pdc_sfm.store.writers import write_matches
 
+REACH = 0.02  # of the larger side: no match farther away tells where a point goes
+
 
 def write_by_flow(job: Job) -> int:
     """Write keypoints and matches. Returns the number of matches."""
@@ -57,21 +59,19 @@ class _Carrier:
         """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches."""
         job, pairs = self.job, self.pairs_of[name]
         matches, size = job.read_image(name, pairs)
-        arrivals = {
-            other: self._arrive(found.swapped(), other) for other, found in matches.items() if self._is_known(other)
-        }
+        known = [pair for pair in pairs if self._is_known(_other(pair, name))]
+        arrivals = {pair: self._arrive(matches, name, _other(pair, name)) for pair in known}
         image = self._keypoints(name, matches, list(arrivals.values()))
         job.write_keypoints(name, image.points, image.scores, size)
         self.known[name] = image
         total = 0
-        for other, arrival in arrivals.items():
+        for pair, arrival in arrivals.items():
             found, scores = confirmed(arrival, image, job.settings.max_error)
-            pair = (other, name) if (other, name) in job.raw else (name, other)
-            write_matches(job.match_file, *pair, found if pair[0] == other else found[:, ::-1], scores)
+            write_matches(job.match_file, *pair, found if pair[1] == name else found[:, ::-1], scores)
             self.written.add(pair)
             total += len(found)
-            self._forget(other)
-            self._forget(name)
+            for end in pair:
+                self._forget(end)
         return total
 
     def _keypoints(self, name: str, matches: dict[str, RawMatches], arrivals: list[Arrival]) -> TrackPoints:
@@ -84,10 +84,11 @@ class _Carrier:
         self.tracks += len(votes)
         return image
 
-    def _arrive(self, matches: RawMatches, other: str) -> Arrival:
+    def _arrive(self, matches: dict[str, RawMatches], name: str, other: str) -> Arrival:
         """The keypoints of an image before, carried into this one by their pair's matches."""
         image = self.known[other] if other in self.known else self.fixed(other)
-        carried = transfer(matches, image.points, 2 * self.job.settings.cell_size)
+        reach = REACH * max(self.job.raw.sizes((other, name))[0])
+        carried = transfer(matches[other].swapped(), image.points, reach)
         return Arrival(image.tracks[carried.index], carried)
 
     def _is_known(self, name: str) -> bool:
@@ -105,3 +106,7 @@ class _Carrier:
             self.tracks += len(points)
         tracks = self.fixed_tracks[name] + np.arange(len(points))
         return TrackPoints(points, np.ones(len(points), np.float32), tracks)
+
+
+def _other(pair: Pair, name: str) -> str:
+    return pair[1] if pair[0] == name else pair[0]

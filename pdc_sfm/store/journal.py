@@ -60,7 +60,8 @@ class RawStore:
             self._last_good = self._index(segment, verify=segment is segments[-1])
 
     def __contains__(self, pair: tuple[str, str]) -> bool:
-        return pair in self._places
+        """Whether a pair is finished, in this or the other order."""
+        return pair in self._places or pair[::-1] in self._places
 
     def __len__(self) -> int:
         return len(self._places)
@@ -71,15 +72,16 @@ class RawStore:
 
     def count(self, pair: tuple[str, str]) -> int:
         """How many matches a pair has, without reading them."""
-        return self._places[pair].count
+        return self._place(pair)[0].count
 
     def sizes(self, pair: tuple[str, str]) -> tuple[Size, Size]:
         """(width, height) of both images."""
-        return self._places[pair].sizes
+        place, reverse = self._place(pair)
+        return place.sizes[::-1] if reverse else place.sizes
 
     def read(self, pair: tuple[str, str]) -> RawMatches:
-        """The matches of a finished pair."""
-        place = self._places[pair]
+        """The matches of a finished pair, in the order asked for."""
+        place, reverse = self._place(pair)
         size = place.names_bytes + place.count * self.match_bytes
         with open(place.segment, "rb") as file:
             file.seek(place.offset)
@@ -91,7 +93,8 @@ class RawStore:
             )
         values = np.frombuffer(body, "<f4", offset=place.names_bytes)
         points0, points1, scores = np.split(values, [2 * place.count, 4 * place.count])
-        return RawMatches(points0.reshape(-1, 2), points1.reshape(-1, 2), scores)
+        matches = RawMatches(points0.reshape(-1, 2), points1.reshape(-1, 2), scores)
+        return matches.swapped() if reverse else matches
 
     def append(self, pair: tuple[str, str], matches: RawMatches, sizes: tuple[Size, Size]) -> None:
         """Add the matches of a pair and its images' sizes; on return they survive the end of this process."""
@@ -131,6 +134,10 @@ class RawStore:
             self.flush()
             self._file.close()
             self._file = None
+
+    def _place(self, pair: tuple[str, str]) -> tuple[_Place, bool]:
+        """Where a pair stands, and whether it stands there in the other order."""
+        return (self._places[pair], False) if pair in self._places else (self._places[pair[::-1]], True)
 
     def _segments(self) -> list[Path]:
         return sorted(self.folder.glob("[0-9]*.matches")) if self.folder.is_dir() else []

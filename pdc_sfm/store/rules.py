@@ -62,11 +62,9 @@ class Job:
 
     def read_image(self, name: str, pairs: Sequence[Pair]) -> tuple[dict[str, RawMatches], Size | None]:
         """All matches of an image by partner, the image's points first; and its size."""
-        found = {}
-        for first, second in pairs:
-            matches = self.raw.read((first, second))
-            found[second if first == name else first] = matches if first == name else matches.swapped()
-        return found, self.raw.sizes(pairs[0])[pairs[0].index(name)] if pairs else None
+        partners = [second if first == name else first for first, second in pairs]
+        size = self.raw.sizes((name, partners[0]))[0] if partners else None
+        return {other: self.raw.read((name, other)) for other in partners}, size
 
 
 def write_by_cells(job: Job) -> int:

@@ -25,12 +25,12 @@ def match(folder, *words):
 
 
 def test_a_list_is_matched_and_the_files_are_named(photos, capsys):
-    assert match(photos, "memory=1GB", "tracks.cell_size=4") == 0
+    assert match(photos, "memory=1GB", "tracks.cell_size=6") == 0
     said = capsys.readouterr().out
     assert "matched 6 pairs with 4 encodings of 4 images" in said
     assert (photos / "out/feats_matches-pdc.h5").is_file()
     assert (photos / "out/matches-pdc_pairs.h5").is_file()
-    assert match(photos, "tracks.cell_size=4") == 0
+    assert match(photos, "tracks.cell_size=6") == 0
     assert "nothing to do" in capsys.readouterr().out
 
 

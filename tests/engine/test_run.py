@@ -78,7 +78,7 @@ def test_other_settings_are_refused_and_tracks_can_be_made_again(photos):
             pairs, images, output, load_settings(RunSettings, None, ["dense.min_side=600"]), matcher=FakeMatcher()
         )
     coarser, matcher = load_settings(RunSettings, None, ["tracks.cell_size=16"]), FakeMatcher()
-    with pytest.raises(SettingsError, match=r"tracks.cell_size: 8.0 -> 16.0"):
+    with pytest.raises(SettingsError, match=r"tracks.cell_size: 2.0 -> 16.0"):
         match_pairs(pairs, images, output, coarser, matcher=matcher)
     match_pairs(pairs, images, output, coarser, matcher=matcher, overwrite="tracks")
     assert matcher.matched == []

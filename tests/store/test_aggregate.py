@@ -16,7 +16,7 @@ from pdc_sfm.store.readers import open_features, open_matches
 from pdc_sfm.store.rules import in_hloc_order
 
 SIZE = (320, 240)
-HLOC = TrackSettings("hloc")
+HLOC = TrackSettings("hloc", 2, 8)
 
 
 def points_in(views, seed=0, count=300):
@@ -95,9 +95,9 @@ def test_a_second_call_finds_nothing_to_do(run):
 def test_other_settings_are_refused_unless_overwriting(run):
     run()
     with pytest.raises(SettingsError, match="tracks"):
-        run(tracks=TrackSettings("hloc", max_error=4))
-    assert run(tracks=TrackSettings("hloc", max_error=4), overwrite=True) is not None
-    assert run(tracks=TrackSettings("hloc", max_error=4)) is None
+        run(tracks=TrackSettings("hloc", 4, 8))
+    assert run(tracks=TrackSettings("hloc", 4, 8), overwrite=True) is not None
+    assert run(tracks=TrackSettings("hloc", 4, 8)) is None
 
 
 def test_a_crash_between_the_two_files_changes_nothing_in_the_end(run, monkeypatch):
@@ -160,7 +160,7 @@ def test_localisation_extends_the_feature_file_and_leaves_queries_unquantised(ru
     run(pairs=[("db/a.jpg", "db/b.jpg")])
     before = content(run.folder)
     query = {"pairs": [("q/c.jpg", "db/a.jpg"), ("q/c.jpg", "db/b.jpg")], "matches": "loc.h5"}
-    loc = {**query, "references": (run.folder / "features.h5",), "tracks": TrackSettings("hloc", max_keypoints=None)}
+    loc = {**query, "references": (run.folder / "features.h5",), "tracks": TrackSettings("hloc", 2, 8, None)}
     run(**loc)
     after = content(run.folder, "loc.h5")
     for name in ("db/a.jpg/keypoints", "db/b.jpg/keypoints"):

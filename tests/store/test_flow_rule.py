@@ -48,7 +48,7 @@ def results(tmp_path_factory):
         for first, second in pairs:
             raw.append((first, second), dense_matches(int(first[0]), int(second[0]), rng), (SIZE, SIZE))
         for rule in ("hloc", "flow"):
-            outputs = Outputs(folder / f"f_{rule}.h5", folder / f"m_{rule}.h5", {}, TrackSettings(rule))
+            outputs = Outputs(folder / f"f_{rule}.h5", folder / f"m_{rule}.h5", {}, TrackSettings(rule, 2, 8))
             summary = aggregate(raw, pairs, outputs)
             with open_features(outputs.features) as features, open_matches(outputs.matches) as matches:
                 keypoints = {name: features.keypoints(name).points for name in NAMES}
@@ -111,7 +111,7 @@ def test_queries_are_placed_by_the_flow_from_the_fixed_map(results, tmp_path):
     with open_raw_store(tmp_path / "raw", {}) as raw:
         for first, second in pairs:
             raw.append((first, second), dense_matches(int(first[0]), int(second[0]), rng), (SIZE, SIZE))
-        tracks = TrackSettings("flow", max_keypoints=None)
+        tracks = TrackSettings("flow", 2, 8, None)
         aggregate(raw, pairs, Outputs(tmp_path / "f.h5", tmp_path / "m.h5", {}, tracks, (tmp_path / "map.h5",)))
     with open_features(tmp_path / "f.h5") as features, open_matches(tmp_path / "m.h5") as matches:
         keypoints = {name: features.keypoints(name).points for name in (*NAMES[:3], NAMES[5])}

@@ -42,7 +42,14 @@ def test_what_was_appended_is_read_again(filled):
     assert len(store.read(("x", "z"))) == 0
     assert store.sizes(("x", "y")) == SIZES
     assert store.count(("x", "y")) == 20
-    assert ("y", "x") not in store
+    assert ("y", "z") not in store
+
+
+def test_a_pair_is_found_in_the_other_order_too(filled):
+    store = RawStore(filled)
+    assert ("y", "x") in store
+    assert_same(store.read(("y", "x")), some_matches(0).swapped())
+    assert store.sizes(("y", "x")) == SIZES[::-1]
 
 
 def test_cut_anywhere_only_the_last_pair_is_lost_and_the_store_goes_on(filled):
