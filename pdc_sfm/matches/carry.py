@@ -72,13 +72,15 @@ def each_arrival(arrivals: Sequence[Arrival]) -> TrackPoints:
 
 
 def add_new(placed: TrackPoints, new: Keypoints, first_track: int, distance: float, count: int | None) -> TrackPoints:
-    """Begin tracks at keypoints that are not nearer than `distance` to a placed one; `count` in all, placed ones first."""
+    """Begin tracks at keypoints `distance` away from the placed ones and each other; `count` in all, placed ones first."""
     from scipy.spatial import cKDTree
 
     points, scores = new.points, new.scores
     if len(placed) and len(new):
         away, _ = cKDTree(placed.points).query(points, distance_upper_bound=distance)
         points, scores = points[np.isinf(away)], scores[np.isinf(away)]
+    apart = strongest_apart(points, scores, distance)
+    points, scores = points[apart], scores[apart]
     best0, best1 = (np.argsort(-values, kind="stable") for values in (placed.scores, scores))
     best0 = best0[:count]
     best1 = best1[: None if count is None else count - len(best0)]
@@ -110,6 +112,8 @@ def strongest_apart(points: np.ndarray, weights: np.ndarray, distance: float) ->
     """Indices of points that are the strongest within `distance`, after those already beaten are gone."""
     from scipy.spatial import cKDTree
 
+    if not len(points):
+        return np.zeros(0, np.int64)
     near = cKDTree(points).query_pairs(distance, output_type="ndarray")
     rank = np.empty(len(points), np.int64)
     rank[np.argsort(-weights, kind="stable")] = np.arange(len(points))[::-1]

@@ -11,6 +11,7 @@ from pdc_sfm.matches.carry import Arrival, TrackPoints, add_new, confirmed, each
 from pdc_sfm.matches.tracks import Keypoints, TrackSettings
 from pdc_sfm.matches.transfer import transfer
 from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import Size
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.rules import OPEN_IMAGES, Job, Pair, link_all, progress, vote
 from pdc_sfm.store.writers import write_matches
@@ -30,16 +31,17 @@ def write_by_flow(job: Job) -> int:
     return total + link_all(job, rest, dict.fromkeys(job.names, job.settings.max_error))
 
 
-def spacing(cells: int, settings: TrackSettings) -> float:
-    """How near keypoints may be, for `max_keypoints` of them to cover all cells that have matches.
+def spacing(points: np.ndarray, size: Size, settings: TrackSettings) -> float:
+    """How near keypoints may be, for `max_keypoints` of them to cover all places (N, 2) that could have one.
 
-    Tracks at least d apart have been seen to number about 0.35 area / d^2. Cutting off the weakest instead would leave
+    Keypoints at least d apart were counted as 0.4 area / d^2 on real scenes. Cutting off the weakest instead would leave
     whole parts of an image empty, always those that are seen last.
     """
     if settings.max_keypoints is None:
         return settings.cell_size / 2
-    area = cells * settings.cell_size**2
-    return max(settings.cell_size / 2, math.sqrt(0.35 * area / settings.max_keypoints))
+    square = REACH * max(size)
+    area = len(np.unique(np.floor(points / square), axis=0)) * square**2
+    return max(settings.cell_size / 2, math.sqrt(0.4 * area / settings.max_keypoints))
 
 
 class _Carrier:
@@ -61,7 +63,7 @@ class _Carrier:
         matches, size = job.read_image(name, pairs)
         known = [pair for pair in pairs if self._is_known(_other(pair, name))]
         arrivals = {pair: self._arrive(matches, name, _other(pair, name)) for pair in known}
-        image = self._keypoints(name, matches, list(arrivals.values()))
+        image = self._keypoints(name, size, matches, list(arrivals.values()))
         job.write_keypoints(name, image.points, image.scores, size)
         self.known[name] = image
         total = 0
@@ -74,12 +76,12 @@ class _Carrier:
                 self._forget(end)
         return total
 
-    def _keypoints(self, name: str, matches: dict[str, RawMatches], arrivals: list[Arrival]) -> TrackPoints:
+    def _keypoints(self, name: str, size: Size, matches: dict[str, RawMatches], arrivals: list[Arrival]) -> TrackPoints:
         settings = self.job.settings
         if self.job.is_query(name, self.pairs_of[name]):
             return add_new(each_arrival(arrivals), Keypoints.none(), 0, 0, settings.max_keypoints)
         votes = vote(matches.values(), settings.max_error, settings.cell_size)
-        distance = spacing(len(votes), settings)
+        distance = spacing(votes.points, size, settings)
         image = add_new(place_tracks(arrivals, distance), votes, self.tracks, distance, settings.max_keypoints)
         self.tracks += len(votes)
         return image

@@ -92,7 +92,8 @@ def test_of_tracks_that_crowd_the_best_supported_stays():
 
 def test_tracks_begin_only_where_none_arrives_and_give_way_to_those_that_do():
     placed = place_tracks([arrival([7], [[10, 10]], [0.1])], 4)
-    new = Keypoints(np.array([[12, 10], [30, 30], [60, 60]], np.float32), np.array([9, 1, 2], np.float32))
+    points = np.array([[12, 10], [30, 30], [60, 60], [61, 60]], np.float32)
+    new = Keypoints(points, np.array([9, 1, 2, 1.5], np.float32))
     image = add_new(placed, new, 100, 4, 2)
     np.testing.assert_array_equal(image.points, [[10, 10], [60, 60]])
     np.testing.assert_array_equal(image.tracks, [7, 100])

@@ -100,6 +100,20 @@ def test_a_pair_is_written_in_the_order_of_the_list(results):
     assert summary.matches == sum(len(pairs) for pairs in matches.values())
 
 
+def test_few_keypoints_are_spread_over_the_whole_image(tmp_path):
+    rng = np.random.default_rng(0)
+    with open_raw_store(tmp_path / "raw", {}) as raw:
+        raw.append(("0.jpg", "1.jpg"), dense_matches(0, 1, rng), (SIZE, SIZE))
+        tracks = TrackSettings("flow", max_keypoints=100)
+        aggregate(raw, [("0.jpg", "1.jpg")], Outputs(tmp_path / "f.h5", tmp_path / "m.h5", {}, tracks))
+    with open_features(tmp_path / "f.h5") as features:
+        for name in ("0.jpg", "1.jpg"):
+            points = features.keypoints(name).points
+            assert 60 <= len(points) <= 100
+            quarters = np.bincount(2 * (points[:, 1] > SIZE[1] / 2) + (points[:, 0] > SIZE[0] / 2), minlength=4)
+            assert quarters.min() >= 10
+
+
 def test_queries_are_placed_by_the_flow_from_the_fixed_map(results, tmp_path):
     rng = np.random.default_rng(1)
     pairs = [(NAMES[5], name) for name in NAMES[:3]]
