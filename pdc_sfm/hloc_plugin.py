@@ -131,7 +131,7 @@ def _matcher_class(base: type, module: str) -> type:
 
             settings = settings_of({"output": "hloc", "max_error": 1, "cell_size": 1, "model": {"name": NAME, **conf}})
             match = MatchSettings(settings.dense, settings.select, settings.snap)
-            self.matcher = load_matcher(settings.weights, match, settings.device)
+            self.matcher = load_matcher(settings.weights, match, settings.device, settings.precision)
 
         def _forward(self, data: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
             codes = [self.matcher.encode(_to_image(data[key]), key) for key in ("image0", "image1")]

@@ -16,6 +16,7 @@ from pdc_sfm.images import read_image
 from pdc_sfm.matches.select import SelectSettings, select_matches
 from pdc_sfm.matches.snap import SnappedMatches, SnapSettings, snap_matches
 from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.settings import Precision
 
 if TYPE_CHECKING:
     from pdc_sfm.network import PDCNet
@@ -88,13 +89,15 @@ class Matcher:
 
 
 def load_matcher(
-    weights: Path | str | None = None, settings: MatchSettings | None = None, device: str = "cpu"
+    weights: Path | str | None = None,
+    settings: MatchSettings | None = None,
+    device: str = "cpu",
+    precision: Precision = "float32",
 ) -> Matcher:
     """A matcher with the weights of a file, or with the built-in model."""
-    from pdc_sfm.network import for_inference
     from pdc_sfm.weights import load_network
 
-    return Matcher(for_inference(load_network(weights, device)), settings, device)
+    return Matcher(load_network(weights, device, precision), settings, device)
 
 
 def match_images(

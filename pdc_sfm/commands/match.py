@@ -3,7 +3,7 @@
 Interrupted at any moment, the same command continues where it was. Images that cannot be read cost their pairs, are
 listed at the end and make the exit code 1; --strict stops at the first. Settings (key=value):
   weights=FILE              PDC-Net+ weights; without it the built-in model
-  device=cpu                or cuda
+  device=cpu                or cuda; precision=float16 is faster on a GPU and changes numbers a little
   memory=4GB                for codes of images that later pairs use again
   readers=2 batch=1         threads that read ahead; pairs of equal sizes at a time
   dense.min_side=480        pixels of the smaller side at which the network sees the images; dense.max_side=1024

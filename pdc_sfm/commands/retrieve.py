@@ -10,7 +10,7 @@ a JSON file of the counts. Queries without a confident match are named and have 
   min_side=400 max_side=1024   pixels at which the full network sees the images
   threshold=0.1 radius=1    a match is confident if P_R is above the threshold; R in pixels
   min_matches=1             images with fewer confident matches are not retrieved
-  weights=FILE device=cpu   without weights the built-in model
+  weights=FILE device=cpu   without weights the built-in model; precision=float16 is faster on a GPU
   memory=4GB readers=2      for codes of images; threads that read ahead
   batch=1 low_batch=32      pairs at a time through the full network, and through the 256-pixel branch
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import nn
 
 from pdc_sfm.network.model import PDCNet
-
-Precision = Literal["float32", "float16", "bfloat16"]
+from pdc_sfm.settings import Precision
 
 
 @torch.no_grad()

@@ -103,13 +103,15 @@ class _Job:
         self._network: PDCNet | None = network
         self._stack = stack
         self._made_by = {"network": "given"} if network is not None else {"weights": _fingerprint(settings.weights)}
+        if settings.precision != "float32":
+            self._made_by["precision"] = settings.precision
 
     @property
     def network(self) -> PDCNet:
         if self._network is None:
             from pdc_sfm.weights import load_network
 
-            self._network = load_network(self.settings.weights, self.settings.device)
+            self._network = load_network(self.settings.weights, self.settings.device, self.settings.precision)
         if self._network.settings.uncertainty == "none":
             raise SettingsError("this network predicts no uncertainty, by which retrieval ranks: use other weights")
         return self._network

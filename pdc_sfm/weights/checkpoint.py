@@ -20,8 +20,7 @@ from torch import Tensor
 from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.files import atomic_path
 from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet, for_inference
-from pdc_sfm.network.inference import Precision
-from pdc_sfm.settings import from_dict, to_dict
+from pdc_sfm.settings import Precision, from_dict, to_dict
 from pdc_sfm.weights.names import is_authors, our_name
 from pdc_sfm.weights.torch_files import read_torch_file
 

@@ -86,6 +86,16 @@ def test_other_settings_are_refused_and_tracks_can_be_made_again(photos):
     assert len(matcher.matched) == 28
 
 
+def test_sixteen_bits_are_refused_on_a_cpu_and_never_mixed_with_thirty_two(photos):
+    images, pairs, output = photos
+    with pytest.raises(SettingsError, match="precision=float16 is for a GPU"):
+        RunSettings(precision="float16")
+    half = RunSettings(precision="float16", device="cuda")
+    match_pairs(pairs, images, output, matcher=FakeMatcher())
+    with pytest.raises(SettingsError, match="precision"):
+        match_pairs(pairs, images, output, half, matcher=FakeMatcher())
+
+
 def test_bad_images_cost_their_pairs_only_and_can_be_mended(photos):
     images, pairs, output = photos
     good = (images / "db/001.png").read_bytes()
