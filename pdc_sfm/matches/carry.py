@@ -114,7 +114,7 @@ def strongest_apart(points: np.ndarray, weights: np.ndarray, distance: float) ->
 
     if not len(points):
         return np.zeros(0, np.int64)
-    near = cKDTree(points).query_pairs(distance, output_type="ndarray")
+    near = cKDTree(points, balanced_tree=False, compact_nodes=False).query_pairs(distance, output_type="ndarray")
     rank = np.empty(len(points), np.int64)
     rank[np.argsort(-weights, kind="stable")] = np.arange(len(points))[::-1]
     kept, open_ = np.zeros(len(points), bool), np.ones(len(points), bool)

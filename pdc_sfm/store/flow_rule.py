@@ -40,7 +40,8 @@ def spacing(points: np.ndarray, size: Size, settings: TrackSettings) -> float:
     if settings.max_keypoints is None:
         return settings.cell_size / 2
     square = REACH * max(size)
-    area = len(np.unique(np.floor(points / square), axis=0)) * square**2
+    columns, rows = np.floor(points / square).astype(np.int64).T
+    area = len(np.unique((rows << 32) + columns)) * square**2
     return max(settings.cell_size / 2, math.sqrt(0.4 * area / settings.max_keypoints))
 
 
