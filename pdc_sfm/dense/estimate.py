@@ -39,7 +39,7 @@ class DenseEstimate:
     @functools.cached_property
     def reference_points(self) -> np.ndarray:
         """(h, w, 2) float32, centres of the cells."""
-        return grid_points(self.grid_size, self.reference_size)
+        return _cell_centres(self.grid_size, tuple(self.reference_size))
 
     @functools.cached_property
     def query_points(self) -> np.ndarray:
@@ -123,14 +123,14 @@ def from_level(
     flow = _numpy(output.flow, index)
     height, width = flow.shape[:2]
     branch_reference, branch_query = output.reference_size[::-1], output.query_size[::-1]  # now (width, height)
-    branch_points = grid_points((width, height), branch_reference) + flow.astype(np.float64)
+    branch_points = _cell_centres((width, height), branch_reference) + flow.astype(np.float64)
     view_size = view_size or query_size
     points = rescale(branch_points, branch_query, view_size)
     valid = inside(points, view_size)
     if query_from_view is not None:
         points = transform(points, query_from_view)
         valid &= inside(points, query_size)
-    reference_points = grid_points((width, height), reference_size)
+    reference_points = _cell_centres((width, height), reference_size)
     return DenseEstimate(
         np.nan_to_num(points - reference_points, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32),
         None if output.log_var is None else _numpy(output.log_var, index),
@@ -141,6 +141,14 @@ def from_level(
         method,
         round(branch_reference[0] / width),
     )
+
+
+@functools.lru_cache(16)
+def _cell_centres(grid_size: Size, image_size: Size) -> np.ndarray:
+    """`grid_points`, kept: photographs of one camera have the same, four times a pair."""
+    points = grid_points(grid_size, image_size)
+    points.setflags(write=False)
+    return points
 
 
 def _numpy(tensor, index: int) -> np.ndarray:
