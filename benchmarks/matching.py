@@ -210,7 +210,7 @@ MEMORY_RUN = """
 import sys
 import numpy as np
 from pathlib import Path
-from pdc_sfm.engine import loop, reading
+from pdc_sfm.engine import loop, reading, work
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.store.journal import open_raw_store
 
@@ -225,7 +225,7 @@ class Reader(reading.ReadAhead):
     def __init__(self, folder, threads):
         super().__init__(folder, threads, lambda path: np.zeros((8, 8, 3), np.uint8))
 
-loop.ReadAhead = Reader
+work.ReadAhead = Reader
 count = int(sys.argv[1])
 pairs = [(f"{i // 10}.jpg", f"{i // 10 + i % 10 + 1}.jpg") for i in range(count)]
 with open_raw_store(sys.argv[2], {}) as store:

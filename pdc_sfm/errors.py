@@ -27,3 +27,7 @@ class BusyError(UserError):
 
 class StorageError(UserError):
     """A disk that is full or refuses to be written."""
+
+
+class ClusterError(UserError):
+    """Workers that cannot be had, or that die."""

@@ -27,7 +27,10 @@ def parse_bytes(text: str) -> int:
     if not found or (found[3] and not found[2]):
         raise SettingsError(f"memory={text} is not a size: write for example 8GB or 500MB")
     unit = UNITS[found[2]] if not found[3] else 1024 ** list(UNITS).index(found[2])
-    return int(float(found[1]) * unit)
+    size = float(found[1]) * unit
+    if size > 2**62:
+        raise SettingsError(f"memory={text} is more than any machine has: write for example 8GB or 500MB")
+    return int(size)
 
 
 class CodeCache(Generic[Code]):
@@ -52,6 +55,10 @@ class CodeCache(Generic[Code]):
 
     def __contains__(self, image: int) -> bool:
         return image in self._codes
+
+    def codes(self) -> list[tuple[int, Code]]:
+        """All that is there."""
+        return list(self._codes.items())
 
     def get(self, image: int) -> Code | None:
         """The code of an image of this step, if it is there."""

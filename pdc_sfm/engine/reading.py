@@ -26,8 +26,17 @@ class ReadAhead:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def forget(self) -> None:
+        """Images that were begun are not needed after all."""
+        for future in self._pending.values():
+            future.cancel()
+        self._pending.clear()
 
     def __contains__(self, name: str) -> bool:
         return name in self._pending

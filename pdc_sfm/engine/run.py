@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.engine.anchors import Anchors
 from pdc_sfm.engine.cache import parse_bytes
-from pdc_sfm.engine.loop import LoopReport, Matcher, match_missing
+from pdc_sfm.engine.loop import LoopReport, match_on
+from pdc_sfm.engine.weights_file import WeightsFile
+from pdc_sfm.engine.work import Matcher, Pair, PairWork
 from pdc_sfm.errors import FormatError, ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.snap import SnapSettings
 from pdc_sfm.matches.tracks import TrackSettings
-from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.settings import Precision, require, require_precision, to_dict
+from pdc_sfm.settings import Precision, require, require_file_name, require_precision, to_dict
 from pdc_sfm.store.aggregate import Outputs, Summary, aggregate
 from pdc_sfm.store.journal import open_raw_store
 from pdc_sfm.store.pair_lists import check_keys, read_pairs, unique_pairs
-from pdc_sfm.store.readers import open_features
-from pdc_sfm.store.writers import RUN, digest
+from pdc_sfm.workers import Engine, RaySettings, open_pool
 
-Pair = tuple[str, str]
 Overwrite = Literal["no", "tracks", "all"]
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Everything about matching a pair list. `device` and `memory` to `batch` change the speed only."""
+    """Everything about matching a pair list. `device` and `memory` to `ray` change the speed only."""
 
     output: str = "matches-pdc"  # names the files: feats_{output}.h5 and {output}_{pair list}.h5
     weights: str | None = None  # a weights file; none: the built-in model
@@ -41,6 +39,8 @@ class RunSettings:
     memory: str = "4GB"  # for codes of images that later pairs use again
     readers: int = 2  # threads that read images ahead
     batch: int = 1  # pairs of equal sizes at a time
+    engine: Engine = "local"  # this process; ray: several workers, on this machine or a cluster
+    ray: RaySettings = field(default_factory=RaySettings)
     anchors: Literal["snap", "assign"] = "snap"  # fixed keypoints of both images: flow at them, or nearest match
     dense: DenseSettings = field(default_factory=DenseSettings)
     select: SelectSettings = field(default_factory=SelectSettings)
@@ -48,7 +48,7 @@ class RunSettings:
     tracks: TrackSettings = field(default_factory=TrackSettings)
 
     def __post_init__(self) -> None:
-        require(bool(self.output) and "/" not in self.output, f"output={self.output} must be a name without slashes")
+        require_file_name(self.output, "output")
         require(parse_bytes(self.memory) > 0, f"memory={self.memory} must be positive")
         require(0 <= self.readers <= 64, f"readers={self.readers} must be between 0 and 64")
         require_precision(self.precision, self.device)
@@ -107,25 +107,18 @@ def match_pairs(
     features = Path(features or Path(output) / f"feats_{settings.output}.h5")
     matches = Path(matches or Path(output) / f"{settings.output}_{stem}.h5")
     raw = matches.with_suffix(".raw")
-    anchors = _Anchors(references, unique) if references and settings.anchors == "snap" else None
+    anchors = Anchors(references, unique) if references and settings.anchors == "snap" else None
     made_by = _made_by(settings, matcher, anchors)
     outputs = Outputs(features, matches, {**made_by, "tracks": to_dict(settings.tracks)}, settings.tracks, references)
     with open_raw_store(raw, made_by, overwrite=overwrite == "all", wait=wait) as store:
         loop = LoopReport()
         if any(pair not in store for pair in unique):
-            matcher = matcher or _load(settings)
-            loop = match_missing(
-                unique,
-                images,
-                matcher,
-                store,
-                memory=parse_bytes(settings.memory),
-                readers=settings.readers,
-                batch=settings.batch,
-                strict=strict,
-                show=show,
-                match_many=anchors.match_many(matcher) if anchors else None,
-            )
+            make = functools.partial(_work, settings, images, matcher, anchors, strict)
+            if settings.engine == "ray":
+                weights = WeightsFile.of(settings.weights) if matcher is None else None
+                make = functools.partial(_work, settings, images.absolute(), matcher, anchors, strict, weights)
+            with open_pool(settings.engine, settings.ray, make, device=settings.device, block=settings.batch) as pool:
+                loop = match_on(pool, unique, store, memory=parse_bytes(settings.memory), show=show)
         store.flush()
         with exclusive(features, wait=True):
             summary = aggregate(store, unique, outputs, overwrite=overwrite != "no", show=show)
@@ -135,15 +128,13 @@ def match_pairs(
     )
 
 
-def _made_by(settings: RunSettings, matcher: Matcher | None, anchors: _Anchors | None) -> dict[str, Any]:
+def _made_by(settings: RunSettings, matcher: Matcher | None, anchors: Anchors | None) -> dict[str, Any]:
     """What decides the raw matches, as plain values."""
     made_by: dict[str, Any] = {"dense": to_dict(settings.dense), "select": to_dict(settings.select)}
     if settings.precision != "float32":
         made_by["precision"] = settings.precision
     if matcher is None:
-        from pdc_sfm.weights import sha256, weights_path
-
-        made_by["weights"] = sha256(weights_path(settings.weights))[:16]
+        made_by["weights"] = WeightsFile.of(settings.weights).fingerprint
     else:
         made_by["matcher"] = getattr(matcher, "identity", type(matcher).__name__)
     if anchors is not None:
@@ -151,44 +142,29 @@ def _made_by(settings: RunSettings, matcher: Matcher | None, anchors: _Anchors |
     return made_by
 
 
+def _work(
+    settings: RunSettings,
+    images: Path,
+    matcher: Matcher | None,
+    anchors: Anchors | None,
+    strict: bool,
+    weights: WeightsFile | None = None,
+) -> PairWork:
+    """What each worker has: the matcher, in its own memory, and the images. `weights` on other machines."""
+    matcher = matcher or _load(replace(settings, weights=weights.here()) if weights else settings)
+    return PairWork(
+        images,
+        matcher,
+        memory=parse_bytes(settings.memory),
+        readers=settings.readers,
+        batch=settings.batch,
+        strict=strict,
+        match_many=anchors.match_many(matcher) if anchors else None,
+    )
+
+
 def _load(settings: RunSettings) -> Matcher:
     from pdc_sfm.matcher import MatchSettings, load_matcher
 
     match = MatchSettings(settings.dense, settings.select, settings.snap)
     return load_matcher(settings.weights, match, settings.device, settings.precision)
-
-
-class _Anchors:
-    """A detector's keypoints of the images of a list: where both images have some, they are matched by the flow."""
-
-    def __init__(self, references: Sequence[Path], pairs: Sequence[Pair]):
-        self._file_of: dict[str, Path] = {}
-        names = {name for pair in pairs for name in pair}
-        for path in references:
-            with open_features(path) as file:
-                for name in names:
-                    if name not in self._file_of and name in file and file.attribute(name, RUN) is None:
-                        self._file_of[name] = path
-        self.points: Callable[[str], np.ndarray] = functools.lru_cache(512)(self._read)
-
-    def _read(self, name: str) -> np.ndarray:
-        with open_features(self._file_of[name]) as file:
-            return file.keypoints(name).points
-
-    def digest(self) -> str:
-        """A fingerprint of all keypoints."""
-        return digest(*(part for name in sorted(self._file_of) for part in (name, self._read(name))))
-
-    def match_many(self, matcher: Any) -> Callable[[Sequence[Pair], Sequence[tuple[Any, Any]]], list[RawMatches]]:
-        """Pairs of anchored images keypoint by keypoint, all others as usual."""
-
-        def match(pairs: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> list[RawMatches]:
-            return [self._match(matcher, pair, *code) for pair, code in zip(pairs, codes)]
-
-        return match
-
-    def _match(self, matcher: Any, pair: Pair, code0: Any, code1: Any) -> RawMatches:
-        if not (pair[0] in self._file_of and pair[1] in self._file_of and hasattr(matcher, "match_keypoints")):
-            return matcher.match(code0, code1)
-        points0, points1 = self.points(pair[0]), self.points(pair[1])
-        return matcher.match_keypoints(code0, code1, points0, points1).raw(points0, points1)

@@ -1,0 +1,192 @@
+"""What a worker does with its blocks of an ordered pair list: read, encode what the cache lacks, match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from pdc_sfm.engine.cache import CodeCache
+from pdc_sfm.engine.reading import ReadAhead
+from pdc_sfm.errors import ImageError
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import Size
+from pdc_sfm.workers import Block
+
+Pair = tuple[str, str]
+LOOK_AHEAD = 256  # steps searched for images to read next
+
+
+class Matcher(Protocol):
+    """What matches pairs, as `pdc_sfm.matcher.Matcher`. Codes have `nbytes`; `match_batch` is used if it is there."""
+
+    def encode(self, image: np.ndarray, name: str) -> Any: ...
+
+    def match(self, code0: Any, code1: Any) -> RawMatches: ...
+
+
+MatchMany = Callable[[Sequence[Pair], Sequence[tuple[Any, Any]]], Sequence[RawMatches]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Pairs in the order in which they are matched."""
+
+    names: list[str]
+    pairs: np.ndarray  # (P, 2) numbers of names
+
+    def pair(self, step: int) -> Pair:
+        first, second = self.pairs[step]
+        return self.names[first], self.names[second]
+
+
+class Found(NamedTuple):
+    """The matches of a pair."""
+
+    pair: Pair
+    matches: RawMatches
+    sizes: tuple[Size, Size]  # (width, height) of both images
+
+
+@dataclass
+class Done:
+    """What became of a block."""
+
+    found: list[Found] = field(default_factory=list)
+    skipped: list[Pair] = field(default_factory=list)  # for bad images
+    bad: dict[str, str] = field(default_factory=dict)  # image -> what is wrong with it
+    encoded: list[str] = field(default_factory=list)
+    reused: int = 0  # codes that were in memory
+
+
+class PairWork:
+    """One worker: a matcher, the images, and codes in memory, as many as fit.
+
+    The blocks of a share follow each other, so that the cache knows what is needed again, until the share's end.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        matcher: Matcher,
+        *,
+        memory: int,
+        readers: int = 2,
+        batch: int = 1,
+        strict: bool = False,
+        match_many: MatchMany | None = None,
+    ):
+        self._matcher, self._memory, self._batch, self._strict = matcher, memory, batch, strict
+        self._match_many = match_many or _match_many(matcher)
+        self._reader = ReadAhead(folder, readers)
+        self._bad: dict[str, str] = {}
+        self._sizes: dict[str, Size] = {}
+        self._plan = Plan([], np.zeros((0, 2), np.int64))
+        self._cache: CodeCache[Any] = CodeCache([], memory)
+        self._first: dict[str, Any] = {}  # the code by which their size was found
+        self._step = self._end = self._ahead = 0
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def code_bytes(self, names: Sequence[str], _: Any = None) -> tuple[int | None, Done]:
+        """The size of the first readable image's code, which tells how many there is room for."""
+        done = Done()
+        for name in names:
+            code = self._encode(name, done)
+            if code is not None:
+                self._first = {name: code}
+                return code.nbytes, done
+        return None, done
+
+    def match(self, plan: Plan, block: Block) -> Done:
+        """Match the pairs of a block of the plan."""
+        done = Done()
+        if plan is not self._plan or block.start != self._step or block.stop > self._end:
+            self._begin_share(plan, block)
+        waiting: list[tuple[Pair, tuple[Any, Any]]] = []
+        while self._step < block.stop:
+            self._read_ahead()
+            pair, codes = plan.pair(self._step), self._codes(done)
+            self._cache.finish_step()
+            self._step += 1
+            if codes is None:
+                done.skipped.append(pair)
+            else:
+                waiting.append((pair, codes))
+            if len(waiting) == self._batch or (waiting and self._step == block.stop):
+                self._match(waiting, done)
+        return done
+
+    def _begin_share(self, plan: Plan, block: Block) -> None:
+        """From here on the cache knows the steps up to the share's end. Codes that they need stay."""
+        kept = {**self._first, **{self._plan.names[image]: code for image, code in self._cache.codes()}}
+        self._cache = CodeCache(plan.pairs[block.start : block.end].tolist(), self._memory)
+        if kept:
+            numbers = np.unique(plan.pairs[block.start : block.end]).tolist()
+            for image in numbers:
+                if plan.names[image] in kept:
+                    self._cache.put(image, kept[plan.names[image]])
+        self._reader.forget()
+        self._plan, self._first = plan, {}
+        self._step, self._end, self._ahead = block.start, block.end, block.start
+
+    def _read_ahead(self) -> None:
+        """Images needed soon begin to be read."""
+        self._ahead = max(self._ahead, self._step)
+        while self._reader.has_room and self._ahead < min(self._end, self._step + LOOK_AHEAD):
+            for image in self._plan.pairs[self._ahead].tolist():
+                if image not in self._cache and self._plan.names[image] not in self._bad:
+                    self._reader.start(self._plan.names[image])
+            self._ahead += 1
+
+    def _codes(self, done: Done) -> tuple[Any, Any] | None:
+        """The codes of both images of this step; None if one of them is bad."""
+        codes = []
+        for image in self._plan.pairs[self._step].tolist():
+            if not self._bad.keys().isdisjoint(self._plan.pair(self._step)):
+                return None
+            code = self._cache.get(image)
+            if code is None:
+                code = self._encode(self._plan.names[image], done)
+                if code is None:
+                    return None
+                self._cache.put(image, code)
+            else:
+                done.reused += 1
+            codes.append(code)
+        return codes[0], codes[1]
+
+    def _encode(self, name: str, done: Done) -> Any | None:
+        try:
+            image = self._reader.take(name)
+            code = self._matcher.encode(image, name)
+        except ImageError as error:
+            if self._strict:
+                raise
+            self._bad[name] = done.bad[name] = str(error)
+            return None
+        done.encoded.append(name)
+        self._sizes[name] = image.shape[1], image.shape[0]
+        return code
+
+    def _match(self, waiting: list[tuple[Pair, tuple[Any, Any]]], done: Done) -> None:
+        pairs = [pair for pair, _ in waiting]
+        for pair, matches in zip(pairs, self._match_many(pairs, [codes for _, codes in waiting])):
+            done.found.append(Found(pair, matches, (self._sizes[pair[0]], self._sizes[pair[1]])))
+        waiting.clear()
+
+
+def _match_many(matcher: Matcher) -> MatchMany:
+    """Pairs through `match_batch` where the matcher has it, one by one otherwise."""
+    together = getattr(matcher, "match_batch", None)
+
+    def match(_: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> Sequence[RawMatches]:
+        if together is not None and len(codes) > 1:
+            return together(codes)
+        return [matcher.match(code0, code1) for code0, code1 in codes]
+
+    return match

@@ -1,0 +1,32 @@
+"""How many workers, with what, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdc_sfm.settings import require
+
+
+@dataclass(frozen=True)
+class RaySettings:
+    """Workers of `engine=ray`. None of it changes the result, and a run may go on with other values."""
+
+    address: str | None = None  # auto or HOST:PORT joins a cluster; none: one starts on this machine and ends with the run
+    workers: int | None = None  # none: as many as there are GPUs (device=cuda) or cores
+    cores: int = 1  # of each worker
+    gpus: float | None = None  # of each worker; none: 1 with device=cuda, otherwise 0
+    block: int = 32  # pairs or images that a worker is given at a time; what the loss of a worker costs
+
+    def __post_init__(self) -> None:
+        require(self.workers is None or self.workers >= 1, f"ray.workers={self.workers} must be at least 1")
+        require(self.cores >= 1, f"ray.cores={self.cores} must be at least 1")
+        require(self.gpus is None or self.gpus >= 0, f"ray.gpus={self.gpus} must not be negative")
+        require(self.block >= 1, f"ray.block={self.block} must be at least 1")
+        outside = self.address is not None and self.address.startswith("ray://")
+        require(not outside, f"ray.address={self.address}: run the command on a machine of the cluster, with auto")
+
+    def gpus_of_worker(self, device: str) -> float:
+        """GPUs of each worker for a device. A worker sees only its own, so that they have no numbers."""
+        on_gpu = device.startswith("cuda")
+        require(":" not in device, f"device={device} with engine=ray: write device=cuda, each worker has a GPU of its own")
+        return self.gpus if self.gpus is not None else float(on_gpu)
