@@ -49,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sub.description = module.__doc__
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
-    args = _parse(parser, argv)
     try:
+        args = _parse(parser, argv)
         return args.run(args) or 0
     except UserError as error:
         print(f"pdc-sfm: {' '.join(str(error).split())}", file=sys.stderr)

@@ -9,7 +9,7 @@ datasets/README.md tells where to get everything.
 
 Examples:
   pdc-sfm aachen localize --version 1.1 --dataset datasets/aachen --output outputs/aachen \\
-      --retrieval pairs-query-netvlad50.txt --config configs/aachen.yaml
+      --retrieval pairs-query-netvlad50.txt --config aachen
   pdc-sfm aachen challenge --version 1.0 --dataset datasets/aachen --output outputs/challenge --check
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pdc_sfm.engine.run import RunSettings
 
 LOCALIZE = """Settings (key=value):
-  match.KEY                 matching, see `pdc-sfm match --help`; --config is a file of these, e.g. configs/aachen.yaml
+  match.KEY                 matching, see `pdc-sfm match --help`; --config is a file or preset of these, e.g. aachen
   retrieve.KEY              without --retrieval, see `pdc-sfm retrieve --help`
   method=pdcnet_plus        in the name of the result
   covisible=20              database images matched with each database image
@@ -35,7 +35,7 @@ LOCALIZE = """Settings (key=value):
   triangulation.KEY         see `pdc-sfm triangulate --help`
   localization.KEY          see `pdc-sfm localize --help`"""
 CHALLENGE = """Settings (key=value):
-  match.KEY                 matching, see `pdc-sfm match --help`; --config is a file of these, e.g. configs/aachen.yaml
+  match.KEY                 matching, see `pdc-sfm match --help`; --config is a file or preset of these, e.g. aachen
   method=pdcnet_plus        in the name of the result
   seed=0 threads=0          0 threads: all cores"""
 

@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pdc_sfm.presets import preset_path
+
 if TYPE_CHECKING:
     from pdc_sfm.colmap.models import MappingResult
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """`--config FILE` and `key=value ...`."""
-    parser.add_argument("--config", type=Path, help="YAML file of settings")
+    """`--config FILE or preset` and `key=value ...`."""
+    parser.add_argument("--config", type=preset_path, metavar="FILE", help="YAML file of settings, or a preset's name")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, see above")
 
 

@@ -17,11 +17,11 @@ listed at the end and make the exit code 1; --strict stops at the first. Setting
   tracks.max_keypoints=8192 the best of each image; null keeps all, as localisation queries should
   anchors=snap              --features-ref: match its keypoints by the flow at them; assign takes the nearest match
   output=matches-pdc        names the files: feats_{output}.h5 and {output}_{list}.h5
-Presets are in configs/: aachen, aachen_superpoint, pose, retrieval, fast.
+Presets (--config NAME, files of configs/): aachen, aachen_superpoint, pose, retrieval, fast.
 
 Examples:
   pdc-sfm match --pairs pairs.txt --images photos/ --output outputs/
-  pdc-sfm match --pairs pairs.txt --images photos/ --output outputs/ --config configs/aachen.yaml memory=8GB device=cuda
+  pdc-sfm match --pairs pairs.txt --images photos/ --output outputs/ --config aachen memory=8GB device=cuda
 """
 
 from __future__ import annotations

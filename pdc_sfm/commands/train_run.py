@@ -31,14 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     wait_without_spinning()
     from pdc_sfm.errors import SettingsError
+    from pdc_sfm.presets import preset_path
     from pdc_sfm.settings import load_settings
     from pdc_sfm.training.machine import say
     from pdc_sfm.training.options import TrainSettings
-    from pdc_sfm.training.run import preset_path, train_on_folders
+    from pdc_sfm.training.run import train_on_folders
 
     if len(args.model) != len(args.images):
         raise SettingsError(f"{len(args.model)} --model but {len(args.images)} --images: give one for each model")
-    settings = load_settings(TrainSettings, preset_path(args.config), args.settings)
+    settings = load_settings(TrainSettings, preset_path(args.config, "train"), args.settings)
     models = list(zip(args.model, args.images))
     result = train_on_folders(args.photos, settings, args.output, args.objects, models, args.megadepth)
     say(result.summary(args.output))

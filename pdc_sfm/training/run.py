@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pdc_sfm.errors import SettingsError, UserError
+from pdc_sfm.errors import UserError
 from pdc_sfm.network import PDCNet
+from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import load_settings
 from pdc_sfm.training import calibration
 from pdc_sfm.training.batch import collate
@@ -23,20 +24,6 @@ from pdc_sfm.training.supervision import ModelScene, RealSource, Scene
 from pdc_sfm.training.trainer import TrainResult, train
 from pdc_sfm.weights import built_in_path, fill, read_checkpoint, save_network
 from pdc_sfm.weights.checkpoint import BUILT_IN, METADATA_KEY
-
-PRESETS = Path(__file__).resolve().parents[2] / "configs" / "train"
-
-
-def preset_path(name: str) -> Path:
-    """A YAML file, or a preset by its name."""
-    path = Path(name)
-    if path.suffix in (".yaml", ".yml"):
-        return path
-    preset = PRESETS / f"{name}.yaml"
-    if not preset.is_file():
-        known = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml"))) or "none found"
-        raise SettingsError(f"no preset {name}: give a YAML file or one of {known}")
-    return preset
 
 
 def train_on_folders(
@@ -83,7 +70,7 @@ def finetune(
 ) -> TrainResult:
     """Adapt a network to a reconstruction: its correspondences, mixed with self-supervised pairs of the same images."""
     architecture = read_checkpoint(built_in_path() if weights == BUILT_IN else weights).settings
-    settings = load_settings(TrainSettings, preset_path(str(config)), overrides)
+    settings = load_settings(TrainSettings, preset_path(config, "train"), overrides)
     settings = replace(settings, network=architecture, start_from=str(weights))
     return train_on_folders(photos or images, settings, output, models=[(model, images)])
 

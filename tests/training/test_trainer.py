@@ -11,6 +11,7 @@ import torch
 
 from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.network import NetworkSettings
+from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import from_dict, load_settings
 from pdc_sfm.training.batch import collate
 from pdc_sfm.training.checkpoint import load_state, save_state
@@ -18,7 +19,6 @@ from pdc_sfm.training.curve import read_table
 from pdc_sfm.training.initial import initial_network
 from pdc_sfm.training.machine import Group, TrainingError
 from pdc_sfm.training.options import TrainSettings
-from pdc_sfm.training.run import PRESETS
 from pdc_sfm.training.sources import FixedPairs, SyntheticSource
 from pdc_sfm.training.step import Stepper
 from pdc_sfm.training.trainer import train
@@ -252,12 +252,12 @@ def test_image_sizes_are_steered_in_one_place():
 
 @pytest.mark.parametrize("name", ["compact", "paper_stage1", "paper_stage2"])
 def test_presets_load(name):
-    settings = load_settings(TrainSettings, PRESETS / f"{name}.yaml")
+    settings = load_settings(TrainSettings, preset_path(name, "train"))
     assert len(settings.loss.level_weights) == len(settings.network.levels)
 
 
 def test_presets_of_the_paper_have_its_numbers():
-    first, second = (load_settings(TrainSettings, PRESETS / f"paper_stage{n}.yaml") for n in (1, 2))
+    first, second = (load_settings(TrainSettings, preset_path(f"paper_stage{n}", "train")) for n in (1, 2))
     factor = first.schedule.factor
     assert [first.optimiser.rate * factor(i) for i in (0, 132_999, 133_000, 240_000)] == [1e-4, 1e-4, 5e-5, 2.5e-5]
     assert [second.optimiser.rate * second.schedule.factor(i) for i in (0, 210_000)] == [5e-5, 2.5e-5]

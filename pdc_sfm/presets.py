@@ -1,0 +1,23 @@
+"""Presets: settings by name. They are the YAML files of `configs/`, which an installed package carries with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pdc_sfm.errors import SettingsError
+
+# `pdc_sfm/configs` is a link to the top-level folder; where links cannot be made, a checkout has the folder itself
+_FOLDERS = [folder / "configs" for folder in (Path(__file__).resolve().parent, Path(__file__).resolve().parents[1])]
+
+
+def preset_path(name: Path | str, group: str = "") -> Path:
+    """A YAML file as it is, or the file of a preset (of a group, such as `train`)."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
+        return path
+    folder = next((folder / group for folder in _FOLDERS if folder.is_dir()), _FOLDERS[0] / group)
+    preset = folder / f"{name}.yaml"
+    if not preset.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none found"
+        raise SettingsError(f"no preset {name}: give a YAML file or one of {known}")
+    return preset
