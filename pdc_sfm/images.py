@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,12 @@ def read_image(path: Path | str) -> np.ndarray:
     import cv2
 
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise ImageError(f"{path} is a folder, not an image")
     try:
         data = np.fromfile(path, np.uint8)
-    except OSError as error:
-        raise ImageError(f"cannot read image {path}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise ImageError(f"cannot read image {path}: {getattr(error, 'strerror', None) or error}") from None
     flags = cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
     try:
         image = cv2.imdecode(data, flags) if data.size else None
@@ -36,6 +37,8 @@ def read_image(path: Path | str) -> np.ndarray:
         raise ImageError(f"{path} has {image.dtype} pixels: convert it to 8 or 16 bits")
     if image.ndim == 2:
         return np.repeat(image[..., None], 3, axis=2)
+    if image.shape[2] not in (3, 4):
+        raise ImageError(f"{path} has {image.shape[2]} channels: convert it to grey or RGB")
     return np.ascontiguousarray(image[..., 2::-1])
 
 
@@ -59,6 +62,23 @@ def list_images(folder: Path | str) -> list[str]:
     if not folder.is_dir():
         raise ImageError(f"{folder} is not a folder")
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
+
+
+def name_problem(name: str) -> str | None:
+    """Why a name in a list cannot be an image below the image folder; None if it can. Nothing is read or written by it."""
+    if not name or name.startswith("/") or {"", ".", ".."} & set(name.split("/")):
+        return "is not a path below the image folder, as db/1.jpg"
+    if "\0" in name or not _is_text(name):
+        return "is not a name of text in UTF-8: rename the file"
+    return None
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:  # a file name of other bytes
+        return False
+    return True
 
 
 def fitted_size(size: Size, min_side: int | None = None, max_side: int | None = None) -> Size:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -36,6 +37,12 @@ def require_precision(precision: Precision, device: str) -> None:
     )
 
 
+def require_file_name(name: str, setting: str) -> None:
+    """Refuse what cannot be a part of a file's name, or leads to another folder."""
+    plain = name.isprintable() and "/" not in name and name not in ("", ".", "..") and len(name) <= 100
+    require(plain, f"{setting}={ascii(name)[1:-1]} must be a plain name without slashes: it names files")
+
+
 def load_settings(cls: type[T], config: Path | str | None = None, overrides: Iterable[str] = ()) -> T:
     """Build `cls` from its defaults, then a YAML file, then `key=value` words, each overriding the one before."""
     values: dict[str, Any] = {}
@@ -45,7 +52,7 @@ def load_settings(cls: type[T], config: Path | str | None = None, overrides: Ite
         key, equals, text = word.partition("=")
         if not equals or not key:
             raise SettingsError(f"'{word}' is not a setting: write key=value, for example {_example(cls)}")
-        _merge(values, _nest(key.split("."), _parse_word(text)))
+        _merge(values, _nest(key.split("."), _Word(text)))
     return from_dict(cls, values)
 
 
@@ -88,24 +95,42 @@ def _read_yaml(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = _load_yaml(path.read_text(encoding="utf-8-sig"))
+        json.dumps(content, default=str)  # refuses a group that contains itself
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"cannot read settings {path}: {error}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise SettingsError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content or {}, Mapping):
         raise SettingsError(f"{path} must hold `key: value` lines")
     return content or {}
 
 
-def _parse_word(text: str) -> Any:
+def _load_yaml(text: str) -> Any:
+    """YAML in which only decimal numbers are numbers: 007, 0x10, 12:30 and 2026-01-01 are text, not 7, 16, 750 and a date."""
     import yaml
 
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
-    return text if isinstance(value, dict) else value
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers: typing.ClassVar = {
+            first: [(tag, pattern) for tag, pattern in found if not tag.endswith((":int", ":timestamp"))]
+            for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+    Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"-?(0|[1-9][0-9]*)$"), list("-0123456789"))
+    return yaml.load(text, Loader)
+
+
+class _Word(str):
+    """The text of a `key=value` word: what it means depends on the setting, and 007 may be a name."""
+
+    def parsed(self) -> Any:
+        import yaml
+
+        try:
+            value = _load_yaml(self)
+        except (yaml.YAMLError, ValueError, OverflowError, RecursionError):  # ValueError: the 31st of February
+            return str(self)
+        return value if isinstance(value, bool | int | float | str | list | None) else str(self)
 
 
 def _nest(keys: list[str], value: Any) -> dict[str, Any]:
@@ -123,10 +148,14 @@ def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
 def _convert(value: Any, hint: Any, name: str) -> Any:
     """One value to the type of its field, or an error that says what the field takes."""
     origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if hint is str and isinstance(value, _Word):
+        return str(_unquoted(value))
+    if isinstance(value, _Word) and origin not in (typing.Union, types.UnionType):
+        value = value.parsed()
     if dataclasses.is_dataclass(hint):
         return value if isinstance(value, hint) else from_dict(hint, {} if value is None else value, name)
     if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in options:
+        if type(None) in options and (value.parsed() if isinstance(value, _Word) else value) is None:
             return None
         inner = [option for option in options if option is not type(None)]
         for option in inner[:-1]:
@@ -152,12 +181,14 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
     if hint is float and not isinstance(value, bool):
         try:  # YAML reads 1e-4 as a word
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = float("nan")
         if number == number:
             return number
-    if hint is str and isinstance(value, str | int | float) and not isinstance(value, bool):
+    if hint is str and isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
+    if hint is str and isinstance(value, float):  # 1.10 would become 1.1
+        raise SettingsError(f"{name}={value} is not possible: it takes text, write it in quotes")
     if hint is Path and isinstance(value, str | Path):
         return Path(value)
     raise SettingsError(f"{name}={value} is not possible: it takes {getattr(hint, '__name__', hint)}")
@@ -167,8 +198,14 @@ def _items(value: Any) -> list[Any]:
     if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, str) and "," in value:
-        return [_parse_word(part) for part in value.split(",")]
+        return [_Word(part) for part in value.split(",")]
     return [value]
+
+
+def _unquoted(word: _Word) -> str:
+    """A word may stand in quotes, as in YAML."""
+    quoted = len(word) > 1 and word[0] == word[-1] and word[0] in "'\""
+    return word.parsed() if quoted and isinstance(word.parsed(), str) else word
 
 
 def _example(cls: type) -> str:

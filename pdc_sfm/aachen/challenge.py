@@ -25,7 +25,7 @@ from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.results import write_poses
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive
-from pdc_sfm.settings import require
+from pdc_sfm.settings import require, require_file_name
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
 
 
@@ -38,7 +38,7 @@ class ChallengeSettings:
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:
-        require(self.method != "" and "/" not in self.method, f"method={self.method} must be a word without slashes")
+        require_file_name(self.method, "method")
         require(self.threads >= 0, f"threads={self.threads} must not be negative (0: all cores)")
 
 

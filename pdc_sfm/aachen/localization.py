@@ -17,7 +17,7 @@ from pdc_sfm.colmap.models import SUMMARY
 from pdc_sfm.colmap.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive
-from pdc_sfm.settings import require, to_dict
+from pdc_sfm.settings import require, require_file_name, to_dict
 from pdc_sfm.store.pair_lists import read_retrieval, write_pairs
 
 # Finds database images for queries: (images, queries, database, number, pair list to write).
@@ -35,7 +35,7 @@ class AachenSettings:
     localization: LocalizationSettings = dataclasses.field(default_factory=LocalizationSettings)
 
     def __post_init__(self) -> None:
-        require(self.method != "" and "/" not in self.method, f"method={self.method} must be a word without slashes")
+        require_file_name(self.method, "method")
         require(self.covisible > 0, f"covisible={self.covisible} must be above 0")
         require(self.retrieved > 0, f"retrieved={self.retrieved} must be above 0")
 

@@ -43,14 +43,14 @@ def read_nvm(path: Path | str, points: bool = True) -> list[NvmModel]:
     """All models of a file, in its order; without `points` only their cameras."""
     path = Path(path)
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             lines = _Lines(file)
-            if not next(lines, "").startswith("NVM_V3"):
+            if next(lines, "").split()[:1] != ["NVM_V3"]:  # NVM_V3_R9T has other numbers in the same places
                 raise FormatError(f"{path} is not an NVM_V3 file")
             return list(_read_models(lines, points))
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read {path}: {error}") from None
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, OverflowError) as error:
         raise FormatError(f"{path} line {lines.number} is not as NVM_V3 wants it: {error}") from None
 
 
@@ -79,30 +79,50 @@ class _Lines(Iterator[str]):
 
 def _read_models(lines: _Lines, points: bool) -> Iterator[NvmModel]:
     """A model is a number of cameras, so many lines, a number of points, so many lines; 0 cameras end the list."""
-    while count := int(next(lines, "0")):
-        names, numbers = [], np.zeros((count, 7))
-        for row in range(count):
+    while count := _count(next(lines, "0")):
+        poses: dict[str, list[float]] = {}
+        for _ in range(count):
             name, _focal_length, *pose = lines.need().split()[:9]  # then distortion and a 0
-            names.append(name)
-            numbers[row] = [float(word) for word in pose]
-        yield NvmModel(tuple(names), numbers[:, :4], numbers[:, 4:], *_read_points(lines, count, points))
+            if name in poses:
+                raise ValueError(f"{name} has a pose already")
+            poses[name] = _pose(pose)
+        numbers = np.array(list(poses.values()))
+        yield NvmModel(tuple(poses), numbers[:, :4], numbers[:, 4:], *_read_points(lines, count, points))
+
+
+def _count(line: str) -> int:
+    count = int(line)
+    if count < 0:
+        raise ValueError(f"a number of {count}")
+    return count
+
+
+def _pose(words: list[str]) -> list[float]:
+    """Quaternion and centre."""
+    numbers = [float(word) for word in words]
+    if len(numbers) != 7 or not all(abs(n) < 1e100 for n in numbers) or not any(abs(n) > 1e-6 for n in numbers[:4]):
+        raise ValueError("a camera is `name focal_length qw qx qy qz cx cy cz distortion 0`")
+    return numbers
 
 
 def _read_points(lines: _Lines, cameras: int, wanted: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`x y z r g b count`, then `camera feature x y` for each observation."""
-    count = int(next(lines, "0"))
-    xyz = np.zeros((count if wanted else 0, 3))
+    xyz: list[list[float]] = []
     images: list[np.ndarray] = []
-    for row in range(count):
+    for _ in range(_count(next(lines, "0"))):
         line = lines.need()
         if wanted:
             words = line.split()
-            if len(words) < 7 or len(words) < 7 + 4 * int(words[6]):
+            if len(words) < 7 or len(words) < 7 + 4 * _count(words[6]):
                 raise ValueError("a point is `x y z r g b count` and `camera feature x y` for each observation")
-            xyz[row] = [float(word) for word in words[:3]]
+            xyz.append([float(word) for word in words[:3]])
             images.append(np.array(words[7 : 7 + 4 * int(words[6]) : 4], np.int32))
     lengths = [len(part) for part in images]
     observed_image = np.fromiter(itertools.chain.from_iterable(images), np.int32, sum(lengths))
-    if observed_image.max(initial=-1) >= cameras:
-        raise ValueError(f"an observation by camera {observed_image.max()} of {cameras}")
-    return xyz, observed_image, np.repeat(np.arange(len(images)), lengths)
+    strangers = observed_image[(observed_image < 0) | (observed_image >= cameras)]
+    if len(strangers):
+        raise ValueError(f"an observation by camera {strangers[0]} of {cameras}")
+    points = np.array(xyz).reshape(-1, 3)
+    if not np.isfinite(points).all():
+        raise ValueError("a point whose place is not a number")
+    return points, observed_image, np.repeat(np.arange(len(images)), lengths)

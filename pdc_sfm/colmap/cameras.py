@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -12,7 +13,11 @@ import pycolmap
 
 from pdc_sfm.errors import FormatError, SettingsError
 from pdc_sfm.settings import require
+from pdc_sfm.store.pair_lists import check_name
 
+LARGEST = 10**6  # pixels of a side
+HIGHEST = 1e12  # of a parameter
+FOCAL_LENGTHS = ("f", "fx", "fy")
 MODELS = tuple(name for name in pycolmap.CameraModelId.__members__ if name != "INVALID")
 
 
@@ -50,6 +55,12 @@ def make_camera(model: str, width: int, height: int, params: Sequence[float]) ->
         raise SettingsError(f"{model} takes {len(expected)} parameters ({', '.join(expected)}), not {len(params)}")
     if width < 1 or height < 1:
         raise SettingsError(f"an image of {width} x {height} pixels")
+    if max(width, height) > LARGEST:
+        raise SettingsError(f"an image of {width} x {height} pixels is larger than any")
+    if not all(math.isfinite(p) and abs(p) < HIGHEST for p in params):
+        raise SettingsError(f"a parameter that cannot be: {', '.join(map(str, params))}")
+    if any(p <= 0 for p, name in zip(params, expected) if name in FOCAL_LENGTHS):
+        raise SettingsError(f"a focal length must be above 0: {', '.join(map(str, params))}")
     camera = pycolmap.Camera(model=model, width=width, height=height, params=list(params))
     camera.has_prior_focal_length = True
     return camera
@@ -58,7 +69,7 @@ def make_camera(model: str, width: int, height: int, params: Sequence[float]) ->
 def read_camera_list(path: Path | str) -> dict[str, pycolmap.Camera]:
     """Images with intrinsics, `NAME MODEL WIDTH HEIGHT PARAMS...` a line. `path` may be a glob of several files."""
     path = Path(path)
-    files = [path] if path.is_file() else sorted(path.parent.glob(path.name))
+    files = [path] if path.is_file() else sorted(path.parent.glob(path.name)) if path.name else []
     if not files:
         raise FormatError(f"no list of images with intrinsics at {path}")
     cameras: dict[str, pycolmap.Camera] = {}
@@ -67,7 +78,12 @@ def read_camera_list(path: Path | str) -> dict[str, pycolmap.Camera]:
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
-            cameras[words[0]] = _parse_camera(words, f"{file} line {number}")
+            where = f"{file} line {number}"
+            check_name(words[0], f"{where}: ")
+            camera = _parse_camera(words, where)
+            other = cameras.setdefault(words[0], camera)
+            if repr(other) != repr(camera) or list(other.params) != list(camera.params):
+                raise FormatError(f"{where}: {words[0]} was listed before with other intrinsics")
     if not cameras:
         raise FormatError(f"{path} lists no image")
     return cameras
@@ -75,7 +91,7 @@ def read_camera_list(path: Path | str) -> dict[str, pycolmap.Camera]:
 
 def _read_lines(file: Path) -> list[str]:
     try:
-        return file.read_text(encoding="utf-8").splitlines()
+        return file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read {file}: {error}") from None
 
@@ -86,6 +102,8 @@ def _parse_camera(words: list[str], where: str) -> pycolmap.Camera:
         raise FormatError(f"{where}: {name} has no intrinsics; write NAME MODEL WIDTH HEIGHT PARAMS...")
     model, width, height, *params = intrinsics
     try:
+        if any("_" in word for word in (width, height, *params)):  # Python would take 1_0 for 10
+            raise ValueError("digits, not `_`, make a number")
         return make_camera(model, int(width), int(height), [float(p) for p in params])
     except (SettingsError, ValueError) as error:
         raise FormatError(f"{where}: {name}: {error}") from None

@@ -13,6 +13,7 @@ import pycolmap
 
 from pdc_sfm.errors import FormatError, SettingsError
 from pdc_sfm.files import atomic_path, write_text
+from pdc_sfm.store.pair_lists import check_name
 
 
 def result_names(queries: Iterable[str], prepend_camera_name: bool = False) -> dict[str, str]:
@@ -35,24 +36,48 @@ def write_poses(path: Path | str, poses: Mapping[str, pycolmap.Rigid3d], prepend
     lines = []
     for query, cam_from_world in poses.items():
         numbers = (*cam_from_world.rotation.quat[[3, 0, 1, 2]], *cam_from_world.translation)
+        if names[query].split() != [names[query]]:
+            raise FormatError(f"'{query}' cannot stand in a results file, which separates words by blanks: rename it")
+        check_name(query)
+        if not np.isfinite(numbers).all():
+            raise FormatError(f"the pose of {query} is not a number")
         lines.append(" ".join((names[query], *(repr(float(n)) for n in numbers))) + "\n")
     write_text(path, "".join(lines))
 
 
 def read_poses(path: Path | str) -> dict[str, np.ndarray]:
     """Name in the file -> cam_from_world (3, 4)."""
-    poses = {}
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    poses: dict[str, np.ndarray] = {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"cannot read the results {path}: {error}") from None
+    for number, line in enumerate(lines, start=1):
         words = line.split()
         if not words:
             continue
-        try:
-            name, (qw, qx, qy, qz, *translation) = words[0], [float(w) for w in words[1:]]
-            rotation = pycolmap.Rotation3d(np.array([qx, qy, qz, qw]))
-            poses[name] = np.asarray(pycolmap.Rigid3d(rotation, np.array(translation)).matrix())
-        except (ValueError, TypeError):
-            raise FormatError(f"{path} line {number}: expected `name qw qx qy qz tx ty tz`") from None
+        name, pose = words[0], _parse_pose(words[1:])
+        if pose is None:
+            raise FormatError(f"{path} line {number}: expected `name qw qx qy qz tx ty tz`")
+        if name in poses:
+            raise FormatError(f"{path} line {number}: {name} has a pose already")
+        poses[name] = pose
     return poses
+
+
+def _parse_pose(words: list[str]) -> np.ndarray | None:
+    """cam_from_world (3, 4) of `qw qx qy qz tx ty tz`; None if that is no pose."""
+    try:
+        numbers = np.array([float(word) for word in words])
+    except ValueError:
+        return None
+    if numbers.shape != (7,) or not (np.abs(numbers) < 1e100).all():  # NaN is not below either
+        return None
+    length = np.linalg.norm(numbers[:4])
+    if length < 1e-6:
+        return None
+    rotation = pycolmap.Rotation3d(numbers[[1, 2, 3, 0]] / length)
+    return np.asarray(pycolmap.Rigid3d(rotation, numbers[4:]).matrix())
 
 
 def write_logs(results: Path | str, logs: Mapping[str, Any], record: Mapping[str, Any]) -> None:

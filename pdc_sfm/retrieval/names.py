@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pdc_sfm.errors import FormatError
 from pdc_sfm.images import list_images
+from pdc_sfm.store.pair_lists import check_name
 
 
 def read_names(source: Path | str, images: Path | str) -> list[str]:
@@ -30,7 +31,11 @@ def read_names(source: Path | str, images: Path | str) -> list[str]:
 
 def _read(file: Path) -> list[str]:
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read the list {file}: {error}") from None
-    return [words[0] for line in lines if (words := line.split()) and not words[0].startswith("#")]
+    rows = [(number, words[0]) for number, line in enumerate(lines, start=1) if (words := line.split())]
+    rows = [(number, name) for number, name in rows if not name.startswith("#")]
+    for number, name in rows:
+        check_name(name, f"{file} line {number}: ")
+    return [name for _, name in rows]

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import write_text
+from pdc_sfm.images import name_problem
+
+BOM = "\ufeff"  # at the beginning of a file it is not part of its text
 
 
 def read_pairs(path: Path | str) -> list[tuple[str, str]]:
@@ -19,12 +22,18 @@ def read_pairs(path: Path | str) -> list[tuple[str, str]]:
             text = textwrap.shorten(" ".join(words), 80, placeholder="...")
             raise FormatError(f"{path} line {number}: a pair is two names, not '{text}'{hint}")
         for name in words:
-            if name.startswith("/") or {"", ".", ".."} & set(name.split("/")):
-                raise FormatError(f"{path} line {number}: '{name}' is not a path below the image folder, as db/1.jpg")
+            check_name(name, f"{path} line {number}: ")
         pairs.append((words[0], words[1]))
     if not pairs:
         raise FormatError(f"{path} lists no pair: write `name0 name1` lines, or make a list with `pdc-sfm pairs`")
     return pairs
+
+
+def check_name(name: str, where: str = "") -> None:
+    """Refuse what cannot be the name of an image."""
+    problem = name_problem(name)
+    if problem:
+        raise FormatError(f"{where}{textwrap.shorten(ascii(name), 80, placeholder='...')} {problem}")
 
 
 def unique_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -60,6 +69,8 @@ def read_retrieval(path: Path | str) -> dict[str, list[str]]:
     for number, words in _rows(Path(path)):
         if len(words) > 2:
             raise FormatError(f"{path} line {number}: expected `query database`, not: {' '.join(words)}")
+        for name in words:
+            check_name(name, f"{path} line {number}: ")
         names = retrieved.setdefault(words[0], [])
         names += [name for name in words[1:] if name not in names]
     if not retrieved:
@@ -72,8 +83,11 @@ def write_pairs(path: Path | str, pairs: Iterable[tuple[str, str]]) -> None:
     lines = []
     for pair in pairs:
         for name in pair:
-            if not name or len(name.split()) != 1:
+            if name.split() != [name]:
                 raise FormatError(f"'{name}' cannot stand in a pair list, which separates names by blanks: rename it")
+            check_name(name)
+        if pair[0].startswith(("#", BOM)):
+            raise FormatError(f"'{pair[0]}' cannot begin a line of a pair list, where it would be a comment: rename it")
         lines.append(f"{pair[0]} {pair[1]}\n")
     write_text(path, "".join(lines))
 
@@ -82,7 +96,7 @@ def _rows(path: Path) -> Iterable[tuple[int, list[str]]]:
     if path.is_dir():
         raise FormatError(f"cannot read the pair list {path}: it is a folder")
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read the pair list {path}: {error}") from None
     rows = ((number, line.split()) for number, line in enumerate(lines, start=1))

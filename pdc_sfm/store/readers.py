@@ -11,8 +11,20 @@ from typing import Any
 import h5py
 import numpy as np
 
-from pdc_sfm.errors import FormatError
+from pdc_sfm.errors import FormatError, UserError
 from pdc_sfm.store.pair_lists import pair_key
+
+
+@contextlib.contextmanager
+def reading(path: Path | str, kind: str) -> Iterator[None]:
+    """Whatever a damaged h5 file makes h5py raise is said as one line."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, MemoryError, OverflowError) as error:
+        reason = " ".join(str(error).split())
+        raise FormatError(f"cannot read {kind} {path}: {reason}; make it again") from None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +43,11 @@ class FeatureFile:
         self._file = file
 
     def __contains__(self, name: str) -> bool:
-        return f"{name}/keypoints" in self._file
+        with self._reading():
+            return isinstance(self._file.get(f"{name}/keypoints"), h5py.Dataset)
+
+    def _reading(self) -> contextlib.AbstractContextManager[None]:
+        return reading(self._file.filename, "feature file")
 
     def names(self) -> list[str]:
         """The images of the file, sorted."""
@@ -41,24 +57,31 @@ class FeatureFile:
             if isinstance(item, h5py.Dataset) and path.endswith("/keypoints"):
                 names.append(path.removesuffix("/keypoints"))
 
-        self._file.visititems(visit)
+        with self._reading():
+            self._file.visititems(visit)
         return sorted(names)
 
     def keypoints(self, name: str) -> ImageKeypoints:
         """Keypoints of an image of the file."""
         if name not in self:
             raise FormatError(f"{self._file.filename} has no keypoints of {name}: was it made from other images?")
-        group = self._file[name]
-        data = group["keypoints"]
-        points = data[()].astype(np.float32)
+        with self._reading():
+            group = self._file[name]
+            points = np.asarray(group["keypoints"][()]).astype(np.float32)
+            uncertainty = group["keypoints"].attrs.get("uncertainty")
+            size = tuple(int(s) for s in group["image_size"][()]) if "image_size" in group else None
         if points.ndim != 2 or points.shape[1] < 2:
             raise FormatError(f"{self._file.filename}: keypoints of {name} have shape {points.shape}, expected (N, 2)")
-        size = tuple(int(s) for s in group["image_size"][()]) if "image_size" in group else None
-        return ImageKeypoints(points[:, :2], data.attrs.get("uncertainty"), size)
+        if not np.isfinite(points).all():
+            raise FormatError(f"{self._file.filename}: a keypoint of {name} is not a number: make the file again")
+        if size is not None and (len(size) != 2 or min(size) < 1):
+            raise FormatError(f"{self._file.filename}: the image size of {name} is {size}, expected (width, height)")
+        return ImageKeypoints(points[:, :2], uncertainty, size)
 
     def attribute(self, name: str, key: str) -> Any:
         """An attribute of an image's group; None if it has none."""
-        return self._file[name].attrs.get(key)
+        with self._reading():
+            return self._file[name].attrs.get(key)
 
     def copy_image(self, name: str, target: h5py.File, descriptors: bool = True) -> None:
         """Copy what is known of an image to another file, with or without its descriptors."""
@@ -70,9 +93,10 @@ class FeatureFile:
 
     def scores(self, name: str) -> np.ndarray | None:
         """Scores (N,) float32 of an image's keypoints, under either of hloc's names; None if not recorded."""
-        for key in ("scores", "score"):
-            if f"{name}/{key}" in self._file:
-                return self._file[f"{name}/{key}"][()].astype(np.float32)
+        with self._reading():
+            for key in ("scores", "score"):
+                if f"{name}/{key}" in self._file:
+                    return np.asarray(self._file[f"{name}/{key}"][()]).astype(np.float32)
         return None
 
 
@@ -91,20 +115,31 @@ class MatchFile:
         if found is None:
             raise FormatError(f"{self._file.filename} has no matches of {name0} {name1}: was another list matched?")
         group, reversed_pair = found
-        matches0 = group["matches0"][()]
+        with self._reading():
+            matches0 = np.asarray(group["matches0"][()])
+            scores0 = np.asarray(group["matching_scores0"][()]) if "matching_scores0" in group else None
+        if matches0.ndim != 1 or matches0.dtype.kind not in "iu" or np.shape(scores0) not in ((), matches0.shape):
+            raise FormatError(
+                f"{self._file.filename}: matches of {name0} {name1} are {matches0.dtype} of shape {matches0.shape}, "
+                "expected indices (N,) and as many scores"
+            )
         index = np.flatnonzero(matches0 >= 0)
         matches = np.stack([index, matches0[index]], axis=1).astype(np.int32)
-        scores = group["matching_scores0"][()][index] if "matching_scores0" in group else np.ones(len(index))
-        return matches[:, ::-1] if reversed_pair else matches, scores.astype(np.float32)
+        scores = np.ones(len(index), np.float32) if scores0 is None else scores0[index].astype(np.float32)
+        return matches[:, ::-1] if reversed_pair else matches, scores
 
     def _find(self, name0: str, name1: str) -> tuple[h5py.Group, bool] | None:
         """The group of a pair and whether it is stored in the other order. Without `matches0` it is unfinished."""
-        for separator in ("/", "_"):  # "_": files of older hloc versions
-            for first, second in ((name0, name1), (name1, name0)):
-                group = self._file.get(pair_key(first, second, separator))
-                if isinstance(group, h5py.Group) and "matches0" in group:
-                    return group, first != name0
+        with self._reading():
+            for separator in ("/", "_"):  # "_": files of older hloc versions
+                for first, second in ((name0, name1), (name1, name0)):
+                    group = self._file.get(pair_key(first, second, separator))
+                    if isinstance(group, h5py.Group) and isinstance(group.get("matches0"), h5py.Dataset):
+                        return group, first != name0
         return None
+
+    def _reading(self) -> contextlib.AbstractContextManager[None]:
+        return reading(self._file.filename, "match file")
 
 
 @contextlib.contextmanager

@@ -6,6 +6,8 @@ arrays and numbers are known; anything else is refused.
 
 from __future__ import annotations
 
+import io
+import math
 import pickle
 import zipfile
 from collections.abc import Sequence
@@ -14,10 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import FormatError
+from pdc_sfm.weights.torch_files import check_opcodes
 
 
 def _reconstruct(kind: type, shape: tuple[int, ...], code: bytes) -> np.ndarray:
-    """An empty array, which the pickle then fills."""
+    """An empty array, which the pickle then fills. numpy itself begins with none of any size."""
+    if math.prod(shape) != 0:
+        raise FormatError(f"an array of {math.prod(shape)} values that are not there")
     return np.ndarray.__new__(np.ndarray, shape, code)
 
 
@@ -29,7 +34,7 @@ _KNOWN = {
     (f"numpy.{core}multiarray", name): function
     for core in ("core.", "_core.")
     for name, function in (("_reconstruct", _reconstruct), ("scalar", _scalar))
-} | {("numpy", "ndarray"): np.ndarray, ("numpy", "dtype"): np.dtype}
+} | {("numpy", "ndarray"): object(), ("numpy", "dtype"): np.dtype}  # ndarray is only ever named, never called
 
 
 class _Unpickler(pickle.Unpickler):
@@ -48,21 +53,18 @@ def read_npz(path: Path | str, names: Sequence[str]) -> list[np.ndarray]:
             if missing:
                 raise FormatError(f"{path} has no array {missing[0].removesuffix('.npy')}")
             return [_read_array(file, f"{name}.npy") for name in names]
-    except FormatError as error:
-        raise FormatError(f"cannot read {path}: {error}") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
-        raise FormatError(f"cannot read {path}: {error}") from None
+    except Exception as error:  # damaged data can fail in any way; it is never more than an unreadable file
+        raise FormatError(f"cannot read {path}: {error or type(error).__name__}") from None
 
 
 def read_pickle(path: Path | str) -> object:
     """A pickle of lists, dictionaries, text, numbers and numpy arrays."""
     try:
         with open(path, "rb") as file:
+            check_opcodes(file)
             return _Unpickler(file, encoding="latin1").load()
-    except FormatError as error:
-        raise FormatError(f"cannot read {path}: {error}") from None
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, IndexError, pickle.UnpicklingError) as error:
-        raise FormatError(f"cannot read {path}: {error}") from None
+    except Exception as error:
+        raise FormatError(f"cannot read {path}: {error or type(error).__name__}") from None
 
 
 def _read_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
@@ -74,6 +76,10 @@ def _read_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
         read_header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
         shape, _, dtype = read_header(member)
         if dtype.hasobject:
-            return np.asarray(_Unpickler(member).load(), object).reshape(shape)
+            content = io.BytesIO(member.read())
+            check_opcodes(content)
+            return np.asarray(_Unpickler(content).load(), object).reshape(shape)
+        if math.prod(shape) * dtype.itemsize > file.getinfo(name).file_size:
+            raise FormatError(f"array {name} of shape {shape} is larger than its data")
     with file.open(name) as member:
         return np.lib.format.read_array(member, allow_pickle=False)

@@ -7,7 +7,9 @@ functions written in this file, or to an inert placeholder that accepts whatever
 from __future__ import annotations
 
 import io
+import math
 import pickle
+import pickletools
 import struct
 import zipfile
 from collections import OrderedDict
@@ -86,6 +88,8 @@ class _StorageType:
 def _rebuild_tensor(storage, offset, size, stride, *_rest) -> Tensor:
     if not isinstance(storage, Tensor):
         raise CheckpointError("a tensor without storage")
+    if math.prod(size) > storage.numel() or min(size, default=0) < 0:
+        raise CheckpointError(f"a tensor of {math.prod(size)} values with data of {storage.numel()}: the file is damaged")
     return torch.as_strided(storage, tuple(size), tuple(stride), offset)
 
 
@@ -115,6 +119,18 @@ class _Unpickler(pickle.Unpickler):
         if not (isinstance(pid, tuple) and len(pid) >= 5 and pid[0] == "storage" and isinstance(pid[1], _StorageType)):
             return Placeholder()
         return self._storage(str(pid[2]), pid[1].dtype, int(pid[4]))
+
+
+def check_opcodes(file: BinaryIO) -> None:
+    """Walk through a pickle without building anything; the file is then where it was.
+
+    The unpickler takes lengths and places in its memory on trust: a single damaged byte can make it ask for 30 GB.
+    """
+    start = file.tell()
+    for number, (opcode, argument, _) in enumerate(pickletools.genops(file)):
+        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and not 0 <= argument <= number:
+            raise CheckpointError(f"a pickle that remembers {argument} things: the file is damaged")
+    file.seek(start)
 
 
 def _bytes_of(numel: int, dtype: torch.dtype, limit: int) -> int:
@@ -150,7 +166,12 @@ def _read_zip(path: Path, limit: int) -> Any:
                 storages[key] = _tensor_from(archive.read(name), dtype)
             return storages[key]
 
-        return _Unpickler(io.BytesIO(archive.read(pickles[0])), storage).load()
+        return _unpickle(io.BytesIO(archive.read(pickles[0])), storage)
+
+
+def _unpickle(file: BinaryIO, storage) -> Any:
+    check_opcodes(file)
+    return _Unpickler(file, storage).load()
 
 
 def _read_legacy(file: BinaryIO, limit: int) -> Any:
@@ -163,7 +184,7 @@ def _read_legacy(file: BinaryIO, limit: int) -> Any:
         return storages[key]
 
     def load() -> Any:
-        return _Unpickler(file, storage).load()
+        return _unpickle(file, storage)
 
     if load() != LEGACY_MAGIC:
         raise CheckpointError("a pickle, but not one written by torch.save")
