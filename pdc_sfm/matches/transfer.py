@@ -43,17 +43,18 @@ def transfer(matches: RawMatches, points: np.ndarray, reach: float) -> Transferr
     if not len(index):
         return none
     at = points[index].astype(np.float64)
-    distance, around = (found.T.copy() for found in tree.query(at, min(NEIGHBOURS, len(matches))))  # (k, M)
-    shift = (matches.keypoints1 - matches.keypoints0).astype(np.float64).T
-    offset = [x[around] - at[:, axis] for axis, x in enumerate(tree.data.T)]
-    scores = matches.scores[around].astype(np.float64)
-    prior = scores * np.exp(-0.5 * (distance / spacing) ** 2)
+    distance, around = tree.query(at, min(NEIGHBOURS, len(matches)))
+    distance, around = distance.T.astype(np.float32), around.T.copy()  # (k, M)
+    shift = np.ascontiguousarray((matches.keypoints1 - matches.keypoints0).T)
+    offset = [(x[around] - at[:, axis]).astype(np.float32) for axis, x in enumerate(tree.data.T.copy())]
+    scores = matches.scores[around]
+    prior = scores * np.exp(-0.5 * (distance / np.float32(spacing)) ** 2)
     there, weight = _fit(offset, [u[around] for u in shift], prior, distance, spacing)
     support = weight.sum(0)
     agreeing = support >= MIN_SHARE * prior.sum(0)
     mean = (weight * scores).sum(0) / np.maximum(support, 1e-12)
     return Transferred(
-        index[agreeing], (at + there)[agreeing], mean[agreeing].astype(np.float32), support[agreeing], 0.5 * spacing
+        index[agreeing], (at + there)[agreeing], mean[agreeing], support[agreeing].astype(np.float64), 0.5 * spacing
     )
 
 
@@ -66,7 +67,7 @@ def _spacing(tree) -> float:
 def _fit(
     offset: list[np.ndarray], shift: list[np.ndarray], prior: np.ndarray, distance: np.ndarray, spacing: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Displacement (M, 2) at offset zero, by reweighted least squares from the median, and final weights (k, M).
+    """Displacement (M, 2) at offset zero, by reweighted least squares from the median, and final weights (k, M), float32.
 
     The neighbours stand first, x and y apart: sums over them are then sums of long rows, and the 3 x 3 systems are
     solved by elimination, all at once.
