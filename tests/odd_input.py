@@ -6,7 +6,9 @@ For the property-based tests. Examples are the same in every run; a failure prin
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,32 @@ def refused_or(read: Callable[[], Any]) -> Any:
         if not str(error).strip():
             raise AssertionError("an error without a text") from error
         return None
+
+
+def in_child(work: Callable[[], Any], seconds: int = 20) -> str:
+    """Do something in a copy of this process: "done", "refused" (by a line for the user), or what became of it.
+
+    For libraries that may end the whole process, or never return.
+    """
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        signal.alarm(seconds)
+        try:
+            with memory_limit(4 << 30):
+                work()
+            os.write(write, b"done")
+        except UserError:
+            os.write(write, b"refused")
+        except BaseException as error:
+            os.write(write, f"{type(error).__name__}: {error}".encode()[:2000])
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read().decode(errors="replace")
+    status = os.waitpid(child, 0)[1]
+    return said or f"ended by signal {signal.Signals(os.WTERMSIG(status)).name}"
 
 
 def lines_of(path: Path, text: str) -> Path:

@@ -42,6 +42,8 @@ class PointLookup:
         self._xyz = np.zeros((max(model.point3D_ids(), default=0) + 1, 3))
         for point_id, point in model.points3D.items():
             self._xyz[point_id] = point.xyz
+        if not np.isfinite(self._xyz).all():
+            raise FormatError("a point of the model has a place that is not a number: make the model again")
         self.point_ids = functools.lru_cache(1024)(self._point_ids)
 
     def xyz(self, point_ids: np.ndarray) -> np.ndarray:

@@ -62,9 +62,23 @@ def load_model(path: Path | str) -> pycolmap.Reconstruction:
         check_binary_model(path)
     try:
         with colmap_log():
-            return pycolmap.Reconstruction(path)
-    except (ValueError, RuntimeError, IndexError, OverflowError) as error:
-        raise FormatError(f"cannot read the COLMAP model in {path}: {error}") from None
+            model = pycolmap.Reconstruction(path)
+        _refuse_nonsense(model)
+    except (ValueError, RuntimeError, IndexError, KeyError, TypeError, OverflowError, MemoryError) as error:
+        raise FormatError(f"cannot read the COLMAP model in {path}: {' '.join(str(error).split())}") from None
+    return model
+
+
+def _refuse_nonsense(model: pycolmap.Reconstruction) -> None:
+    """A flipped bit in a number goes unnoticed by COLMAP; where it makes nonsense of it, it shall not go on."""
+    for camera in model.cameras.values():
+        if not np.isfinite(camera.params).all() or not 0 < camera.width < 10**6 or not 0 < camera.height < 10**6:
+            raise ValueError(f"camera {camera.camera_id} cannot be: {camera.width} x {camera.height}, {camera.params}")
+    for image_id in model.reg_image_ids():
+        image = model.image(image_id)
+        rotation = np.asarray(image.cam_from_world().matrix())
+        if not np.isfinite(rotation).all() or abs(np.linalg.det(rotation[:, :3]) - 1) > 1e-3:
+            raise ValueError(f"the pose of {image.name} is none")
 
 
 def model_poses(model: pycolmap.Reconstruction) -> dict[str, np.ndarray]:

@@ -30,11 +30,28 @@ def _scalar(dtype: np.dtype, data: bytes) -> np.generic:
     return np.frombuffer(data, dtype, 1)[0]
 
 
+def _latin1(text: str, codec: str) -> bytes:
+    """How Python 3 writes bytes into pickles that Python 2 shall read."""
+    return text.encode("latin1")
+
+
+def _from_buffer(data: bytes, dtype: np.dtype, shape: tuple[int, ...], order: str) -> np.ndarray:
+    """How newer pickles hold arrays."""
+    return np.frombuffer(data, dtype).reshape(shape, order=order)
+
+
 _KNOWN = {
     (f"numpy.{core}multiarray", name): function
     for core in ("core.", "_core.")
     for name, function in (("_reconstruct", _reconstruct), ("scalar", _scalar))
-} | {("numpy", "ndarray"): object(), ("numpy", "dtype"): np.dtype}  # ndarray is only ever named, never called
+} | {
+    ("numpy", "ndarray"): object(),  # only ever named, never called
+    ("numpy", "dtype"): np.dtype,
+    ("_codecs", "encode"): _latin1,
+    ("__builtin__", "bytes"): lambda: b"",  # and none at all
+    ("numpy.core.numeric", "_frombuffer"): _from_buffer,
+    ("numpy._core.numeric", "_frombuffer"): _from_buffer,
+}
 
 
 class _Unpickler(pickle.Unpickler):
