@@ -7,6 +7,8 @@ Images that the output has already are not done again, and an interrupted run go
   nms_radius=4              superpoint, disk: no two keypoints closer than this
   threshold=0.005 border=4  superpoint
   weights= device=cpu
+  engine=ray                several workers, on this machine or a cluster (docs/scale.md):
+                            ray.workers= ray.cores=1 ray.gpus= ray.block=32 ray.address=auto
 
 Example:
   pdc-sfm keypoints --images photos/ --output keypoints.h5 detector=superpoint weights=superpoint_v1.pth min_side=600

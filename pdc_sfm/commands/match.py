@@ -6,6 +6,8 @@ listed at the end and make the exit code 1; --strict stops at the first. Setting
   device=cpu                or cuda; precision=float16 is faster on a GPU and changes numbers a little
   memory=4GB                for codes of images that later pairs use again
   readers=2 batch=1         threads that read ahead; pairs of equal sizes at a time
+  engine=ray                several workers, each with its own memory=, on this machine or a cluster (docs/scale.md):
+                            ray.workers= ray.cores=1 ray.gpus= ray.block=32 ray.address=auto
   dense.min_side=480        pixels of the smaller side at which the network sees the images; dense.max_side=1024
   dense.method=direct       homography and multiscale align the images first
   select.threshold=0.1      keep matches with P_R above this; select.radius=1 is R in pixels

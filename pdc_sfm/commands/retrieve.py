@@ -13,6 +13,8 @@ a JSON file of the counts. Queries without a confident match are named and have 
   weights=FILE device=cpu   without weights the built-in model; precision=float16 is faster on a GPU
   memory=4GB readers=2      for codes of images; threads that read ahead
   batch=1 low_batch=32      pairs at a time through the full network, and through the 256-pixel branch
+  engine=ray                several workers, on this machine or a cluster (docs/scale.md):
+                            ray.workers= ray.cores=1 ray.gpus= ray.block=32 ray.address=auto
 
 LIST is a file of names (the first word of each line), a glob in quotes, or a folder below --images.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
@@ -14,6 +16,7 @@ from pdc_sfm.keypoints.detectors import make_detector
 from pdc_sfm.keypoints.types import KeypointSettings
 from pdc_sfm.settings import to_dict
 from pdc_sfm.store.feature_parts import FeatureParts, Features
+from pdc_sfm.workers import Block, open_pool
 
 PART_SECONDS = 30.0  # an interrupted run repeats at most this much
 
@@ -48,37 +51,85 @@ def export_keypoints(
     if not wanted:
         raise ImageError(f"{images} holds no images")
     with exclusive(output):
-        made_with = {key: value for key, value in to_dict(settings).items() if key != "device"}
+        speed = ("device", "engine", "ray")
+        made_with = {key: value for key, value in to_dict(settings).items() if key not in speed}
         parts = FeatureParts(output, made_with, overwrite=overwrite)
         missing = [name for name in wanted if name not in parts.done]
-        detector = make_detector(settings) if missing else None
-        pending: dict[str, Features] = {}
-        left_out, count, begun = [], 0, time.monotonic()
-        for name in _progress(missing, show):
-            try:
-                found = detector.detect(read_image(images / name))
-            except ImageError as error:
-                if strict:
-                    raise
-                left_out.append(str(error))
-                continue
-            pending[name] = Features(found.xy, found.scores, found.image_size, found.descriptors, found.uncertainty)
-            count += len(found.xy)
-            if time.monotonic() - begun > PART_SECONDS:
-                parts.add(pending)
-                pending, begun = {}, time.monotonic()
-        if pending:
-            parts.add(pending)
+        found = _detect(images, missing, settings, parts, strict, show) if missing else _Found()
         if not parts.done:
-            raise ImageError(f"none of the {len(wanted)} images of {images} could be read: {left_out[0]}")
+            raise ImageError(f"none of the {len(wanted)} images of {images} could be read: {found.left_out[0]}")
         if parts.sources != [output]:
             parts.merge()
-        return ExportResult(len(parts.done), len(missing) - len(left_out), count, tuple(left_out))
+        return ExportResult(
+            len(parts.done), len(missing) - len(found.left_out), found.keypoints, tuple(found.left_out)
+        )
 
 
-def _progress(names: Sequence[str], show: bool) -> Sequence[str]:
-    if not show:
-        return names
+@dataclass
+class _Found:
+    keypoints: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+
+class KeypointWork:
+    """One worker: a detector and the images."""
+
+    def __init__(self, images: Path, settings: KeypointSettings, strict: bool):
+        self._images, self._strict = images, strict
+        self._detector = make_detector(settings)
+
+    def detect(self, names: Sequence[str], block: Block) -> dict[str, Features | str]:
+        """Keypoints of the images of a block, or why there are none."""
+        found: dict[str, Features | str] = {}
+        for name in names[block.start : block.stop]:
+            try:
+                image = self._detector.detect(read_image(self._images / name))
+            except ImageError as error:
+                if self._strict:
+                    raise
+                found[name] = str(error)
+                continue
+            found[name] = Features(image.xy, image.scores, image.image_size, image.descriptors, image.uncertainty)
+        return found
+
+
+def _detect(
+    images: Path, names: Sequence[str], settings: KeypointSettings, parts: FeatureParts, strict: bool, show: bool
+) -> _Found:
+    """Detect and keep: what workers send at once, what this process makes now and then."""
+    result = _Found()
+    pending: dict[str, Features] = {}
+    reasons: dict[str, str] = {}
+    local, begun = settings.engine == "local", time.monotonic()
+    make = functools.partial(KeypointWork, images if local else images.absolute(), _found_anywhere(settings), strict)
+    with open_pool(settings.engine, settings.ray, make, device=settings.device) as pool, _bar(names, show) as bar:
+        for _, found in pool.run("detect", names, len(names)):
+            pending |= {name: features for name, features in found.items() if isinstance(features, Features)}
+            reasons |= {name: reason for name, reason in found.items() if isinstance(reason, str)}
+            bar.update(len(found))
+            if pending and (not local or time.monotonic() - begun > PART_SECONDS):
+                result.keypoints += _keep(pending, parts)
+                begun = time.monotonic()
+    result.keypoints += _keep(pending, parts)
+    result.left_out = [reasons[name] for name in names if name in reasons]
+    return result
+
+
+def _keep(pending: dict[str, Features], parts: FeatureParts) -> int:
+    """Write what is pending as a part. Returns the number of keypoints."""
+    count = sum(len(features.points) for features in pending.values())
+    if pending:
+        parts.add(pending)
+        pending.clear()
+    return count
+
+
+def _found_anywhere(settings: KeypointSettings) -> KeypointSettings:
+    """Workers may run in another folder."""
+    return settings if settings.weights is None else replace(settings, weights=str(Path(settings.weights).absolute()))
+
+
+def _bar(names: Sequence[str], show: bool) -> Any:
     from tqdm import tqdm
 
-    return tqdm(names, desc="keypoints", unit="image")
+    return tqdm(total=len(names), desc="keypoints", unit="image", disable=not show)

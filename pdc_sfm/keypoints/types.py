@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
 
 from pdc_sfm.pixels import Size, rescale
 from pdc_sfm.settings import require
+from pdc_sfm.workers import Engine, RaySettings
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class KeypointSettings:
     border: int = 4  # superpoint: no keypoints this close to the border
     weights: str | None = None  # superpoint: the .pth file; disk: found in an installed package if not given
     device: str = "cpu"
+    engine: Engine = "local"  # this process; ray: several workers, on this machine or a cluster
+    ray: RaySettings = field(default_factory=RaySettings)
 
     def __post_init__(self) -> None:
         require(self.max_keypoints >= 1, f"max_keypoints={self.max_keypoints} must be at least 1")

@@ -7,7 +7,7 @@ goes on after the last whole part.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,12 @@ class LowCodes:
         index = torch.as_tensor(rows)
         return self.code._map(lambda x: x[index].to(device, torch.float32))
 
+    def some(self, rows: Sequence[int]) -> LowCodes:
+        """Those of some of the images."""
+        index = torch.as_tensor(rows)
+        names, sizes = ([values[row] for row in rows] for values in (self.names, self.sizes))
+        return LowCodes(names, sizes, self.code._map(lambda x: x[index]))
+
     @staticmethod
     def cat(parts: Sequence[LowCodes]) -> LowCodes:
         names, sizes = ([item for part in parts for item in getattr(part, key)] for key in ("names", "sizes"))
@@ -59,13 +65,12 @@ class Encoder:
         self.network, self.images, self.readers, self.device = network, images, readers, device
         self.bad: dict[str, str] = {}
 
-    def encode(self, names: Sequence[str], done: Callable[[], Any] = lambda: None) -> LowCodes | None:
-        """The codes of the readable images; `done` is called after each image. None if there is none."""
+    def encode(self, names: Sequence[str]) -> LowCodes | None:
+        """The codes of the readable images; None if there is none."""
         kept: list[tuple[str, Size]] = []
         pictures: list[np.ndarray] = []
         codes: list[ImageCode] = []
         for name, found in self._read(names):
-            done()
             if found is not None:
                 kept.append((name, found[1]))
                 pictures.append(found[0])
@@ -110,29 +115,36 @@ class CodeFolder:
         self.folder = Path(folder)
         self.made_by = json.loads(json.dumps(made_by))
         self.parts = sorted(self.folder.glob("[0-9]*.safetensors"))
-        self._names = [self._header(path) for path in self.parts]
+        self.images = [self._header(path) for path in self.parts]  # of each part: names and (width, height)
 
-    def add_missing(self, names: Sequence[str], encoder: Encoder, done: Callable[[], Any]) -> None:
-        """Encode the images that no part has yet. Hold the lock of the folder (`files.exclusive`) meanwhile."""
-        known = {name for part in self._names for name in part}
-        missing = [name for name in names if name not in known]
-        for _ in range(len(names) - len(missing)):
-            done()
-        for start in range(0, len(missing), PART):
-            codes = encoder.encode(missing[start : start + PART], done)
-            if codes is not None:
-                self._write(codes)
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """The images that no part has yet."""
+        known = {name for part in self.images for name, _ in part}
+        return [name for name in names if name not in known]
 
-    def read(self, names: Sequence[str]) -> Iterator[LowCodes]:
-        """The codes of the wanted images, part by part; those of other images are left out."""
-        wanted = set(names)
-        for path, known in zip(self.parts, self._names):
-            rows = [row for row, name in enumerate(known) if name in wanted]
+    def rows(self, names: Sequence[str]) -> list[tuple[int, list[int]]]:
+        """Where the wanted images are: numbers of parts, and rows in them."""
+        wanted, found = set(names), []
+        for part, known in enumerate(self.images):
+            rows = [row for row, (name, _) in enumerate(known) if name in wanted]
+            wanted -= {known[row][0] for row in rows}
             if rows:
-                wanted -= {known[row] for row in rows}
-                yield self._read(path, rows)
+                found.append((part, rows))
+        return found
 
-    def _write(self, codes: LowCodes) -> None:
+    def read(self, part: int, rows: list[int]) -> LowCodes:
+        """The codes of some rows of a part."""
+        file, known = self._open(self.parts[part])[0], self.images[part]
+        whole = len(rows) == len(known)
+        features: dict[int, Tensor] = {}
+        for key in file.keys():
+            tensor = file.get_tensor(key)
+            features[int(key.removeprefix("level"))] = tensor if whole else tensor[torch.as_tensor(rows)]
+        names, sizes = ([known[row][field] for row in rows] for field in (0, 1))
+        return LowCodes(names, sizes, ImageCode(features, {}, (SIDE, SIDE), (SIDE, SIDE)))
+
+    def add(self, codes: LowCodes) -> None:
+        """Write a part. Hold the lock of the folder (`files.exclusive`) meanwhile."""
         from safetensors.torch import save_file
 
         number = int(self.parts[-1].stem) + 1 if self.parts else 0
@@ -142,27 +154,16 @@ class CodeFolder:
         with atomic_path(path) as partial:
             save_file(tensors, partial, metadata={"pdc_sfm.codes": json.dumps(content)})
         self.parts.append(path)
-        self._names.append(codes.names)
+        self.images.append(list(zip(codes.names, codes.sizes)))
 
-    def _header(self, path: Path) -> list[str]:
+    def _header(self, path: Path) -> list[tuple[str, Size]]:
         content = self._open(path)[1]
         changes = differences(content["made_by"], self.made_by)
         if changes:
             raise SettingsError(
                 f"the codes in {self.folder} were made otherwise ({'; '.join(changes)}): choose another folder"
             )
-        return content["names"]
-
-    def _read(self, path: Path, rows: list[int]) -> LowCodes:
-        file, content = self._open(path)
-        whole = len(rows) == len(content["names"])
-        features: dict[int, Tensor] = {}
-        for key in file.keys():
-            tensor = file.get_tensor(key)
-            features[int(key.removeprefix("level"))] = tensor if whole else tensor[torch.as_tensor(rows)]
-        names, sizes = ([content[key][row] for row in rows] for key in ("names", "sizes"))
-        code = ImageCode(features, {}, (SIDE, SIDE), (SIDE, SIDE))
-        return LowCodes(names, [tuple(size) for size in sizes], code)
+        return [(name, tuple(size)) for name, size in zip(content["names"], content["sizes"])]
 
     def _open(self, path: Path) -> tuple[Any, dict[str, Any]]:
         from safetensors import SafetensorError, safe_open

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +14,6 @@ from pdc_sfm.network.mixture import p_r
 from pdc_sfm.network.warp import pixel_grid
 from pdc_sfm.retrieval.codes import LowCodes
 from pdc_sfm.retrieval.settings import RetrievalSettings
-from pdc_sfm.store.journal import CountStore
 
 QUERIES_AT_ONCE = 16
 FRACTIONS = 100  # expected matches are stored as integers, in hundredths
@@ -41,38 +39,18 @@ def similarities(queries: Tensor, database: Tensor) -> np.ndarray:
     return torch.cat(rows).numpy()
 
 
-def count_low(
-    network: PDCNet,
-    queries: LowCodes,
-    database: Iterable[LowCodes],
-    pairs: Sequence[tuple[str, str]],
-    store: CountStore,
-    settings: RetrievalSettings,
-    done: Callable[[int], Any],
-) -> None:
-    """The expected matches of pairs (query, database image) in the 256-pixel branch, one part after another."""
-    rows = {name: row for row, name in enumerate(queries.names)}
-    wanted: dict[str, list[str]] = {}
-    for query, image in pairs:
-        if (query, image) not in store:
-            wanted.setdefault(image, []).append(query)
-    done(len(pairs) - sum(map(len, wanted.values())))
-    for part in database:
-        todo = [(rows[query], column) for column, name in enumerate(part.names) for query in wanted.get(name, ())]
-        for start in range(0, len(todo), settings.low_batch):
-            batch = todo[start : start + settings.low_batch]
-            counts = _count(network, queries, part, batch, settings)
-            for (row, column), count in zip(batch, counts):
-                sizes = queries.sizes[row], part.sizes[column]
-                store.append((queries.names[row], part.names[column]), range(count), sizes)
-            done(len(batch))
+class LowPairs(NamedTuple):
+    """Some pairs of a query with a database image, and the codes of these images."""
+
+    codes: LowCodes
+    rows: list[int]  # of the queries
+    columns: list[int]  # of `codes`
 
 
-def _count(
-    network: PDCNet, queries: LowCodes, part: LowCodes, batch: Sequence[tuple[int, int]], settings: RetrievalSettings
-) -> list[int]:
-    reference = queries.take([row for row, _ in batch], settings.device)
-    other = part.take([column for _, column in batch], settings.device)
+def count_low(network: PDCNet, queries: LowCodes, pairs: LowPairs, settings: RetrievalSettings) -> list[int]:
+    """The expected matches of pairs in the 256-pixel branch, in hundredths."""
+    reference = queries.take(pairs.rows, settings.device)
+    other = pairs.codes.take(pairs.columns, settings.device)
     with torch.inference_mode():
         output = network.decode(reference, other, last_level=3)[-1]
         return (FRACTIONS * expected_matches(output, settings.low_radius)).round().int().tolist()

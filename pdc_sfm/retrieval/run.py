@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from pdc_sfm.engine.cache import parse_bytes
-from pdc_sfm.errors import ImageError, SettingsError
+from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.retrieval.names import read_names
 from pdc_sfm.retrieval.settings import RetrievalSettings
@@ -19,12 +18,14 @@ from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import require, to_dict
 from pdc_sfm.store.journal import CountStore, open_raw_store
 from pdc_sfm.store.pair_lists import write_pairs
+from pdc_sfm.workers import Pool, open_pool
 
 if TYPE_CHECKING:
     from pdc_sfm.network import PDCNet
 
 Pair = tuple[str, str]
 QUERY_BLOCK, DATABASE_BLOCK = 64, 256  # pairs given to the engine at a time: it orders them so that codes are reused
+MANY = 8  # times as many for many workers, which wait for each other at the end
 
 
 class Found(NamedTuple):
@@ -82,7 +83,8 @@ def retrieve(
         result = RetrievalResult(output, bad=job.bad)
         ranked = job.cascade(top) if settings.mode == "cascade" else job.exhaustive()
         result.found = {query: found[:top] for query, found in ranked.items()}
-        record = {"settings": to_dict(settings), "top": top, "queries": result.found, "silent": result.silent}
+        made_with = {key: value for key, value in to_dict(settings).items() if key not in ("engine", "ray")}
+        record = {"settings": made_with, "top": top, "queries": result.found, "silent": result.silent}
         write_json(output.with_suffix(".json"), record)
         write_pairs(output, [(query, image.name) for query, found in result.found.items() for image in found])
     return result
@@ -100,21 +102,24 @@ class _Job:
         self.codes: Path = codes
         self.show: bool = show
         self.bad: dict[str, str] = {}
-        self._network: PDCNet | None = network
         self._stack = stack
         self._made_by = {"network": "given"} if network is not None else {"weights": _fingerprint(settings.weights)}
         if settings.precision != "float32":
             self._made_by["precision"] = settings.precision
+        self._network: PDCNet | None = network
 
-    @property
-    def network(self) -> PDCNet:
-        if self._network is None:
-            from pdc_sfm.weights import load_network
+    @functools.cached_property
+    def pool(self) -> Pool:
+        """The workers, when something is to be counted."""
+        from pdc_sfm.engine.weights_file import WeightsFile
+        from pdc_sfm.retrieval.work import RetrievalWork
 
-            self._network = load_network(self.settings.weights, self.settings.device, self.settings.precision)
-        if self._network.settings.uncertainty == "none":
-            raise SettingsError("this network predicts no uncertainty, by which retrieval ranks: use other weights")
-        return self._network
+        s = self.settings
+        make = functools.partial(RetrievalWork, self.images, s, self._network)
+        if s.engine == "ray":
+            weights = WeightsFile.of(s.weights) if self._network is None else None
+            make = functools.partial(RetrievalWork, self.images.absolute(), s, self._network, weights)
+        return self._stack.enter_context(open_pool(s.engine, s.ray, make, device=s.device, block=s.batch))
 
     def exhaustive(self) -> dict[str, list[Found]]:
         """The paper's: every database image through the full network."""
@@ -134,9 +139,10 @@ class _Job:
         return {query: self._rank(query, chosen[query], full, self.settings.min_matches) for query in self.queries}
 
     def _blocks(self) -> Iterator[list[Pair]]:
-        for row in range(0, len(self.queries), QUERY_BLOCK):
+        rows = QUERY_BLOCK * (1 if self.settings.engine == "local" else MANY)
+        for row in range(0, len(self.queries), rows):
             for column in range(0, len(self.database), DATABASE_BLOCK):
-                some = self.queries[row : row + QUERY_BLOCK], self.database[column : column + DATABASE_BLOCK]
+                some = self.queries[row : row + rows], self.database[column : column + DATABASE_BLOCK]
                 yield [(query, image) for query in some[0] for image in some[1] if query != image]
 
     @staticmethod
@@ -146,74 +152,64 @@ class _Job:
         found = [Found(pair[1], store.count(pair)) for pair in pairs if pair in store]
         return sorted((image for image in found if image.count >= at_least), key=lambda image: -image.count)
 
-    def _count_full(self, blocks: Any, total: int) -> CountStore:
-        """Confident matches of pairs by the full network: a single pass, the query being the reference."""
-        from pdc_sfm.dense.settings import DenseSettings
-        from pdc_sfm.engine.loop import match_missing
-        from pdc_sfm.matcher import Matcher, MatchSettings
-        from pdc_sfm.matches.select import SelectSettings
+    def _count_full(self, blocks: Iterable[list[Pair]], total: int) -> CountStore:
+        """Confident matches of pairs by the full network."""
+        from pdc_sfm.engine.loop import match_on
+        from pdc_sfm.retrieval.work import full_settings
 
-        s = self.settings
-        dense = DenseSettings(min_side=s.min_side, max_side=s.max_side)
-        select = SelectSettings(radius=s.radius, threshold=s.threshold, directions="forward")
-        store = self._store("full", {"dense": to_dict(dense), "select": to_dict(select)})
+        match = full_settings(self.settings)
+        store = self._store("full", {"dense": to_dict(match.dense), "select": to_dict(match.select)})
         with self._bar("full network", total, "pair") as bar:
-
-            def match_many(pairs: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> Sequence[Any]:
-                found = matcher.match_batch(codes)
-                bar.update(len(pairs))
-                return found
-
             for block in blocks:
                 todo = [pair for pair in block if pair not in store and not self.bad.keys() & set(pair)]
                 bar.update(len(block) - len(todo))
-                if not todo:
-                    continue
-                matcher = Matcher(self.network, MatchSettings(dense, select), s.device)
-                speed = {"memory": parse_bytes(s.memory), "readers": s.readers, "batch": s.batch}
-                report = match_missing(todo, self.images, matcher, store, **speed, match_many=match_many)
-                self.bad |= report.bad
-                bar.update(len(report.skipped))
+                if todo:
+                    report = match_on(self.pool, todo, store, memory=parse_bytes(self.settings.memory), bar=bar)
+                    self.bad |= report.bad
         store.flush()
         return store
 
     def _count_low(self) -> CountStore:
-        """Confident matches in the 256-pixel branch, of each query with its candidates."""
-        from pdc_sfm.retrieval.codes import CodeFolder, Encoder
-        from pdc_sfm.retrieval.low import count_low
+        """Expected matches in the 256-pixel branch, of each query with its candidates."""
+        from pdc_sfm.retrieval.codes import CodeFolder, LowCodes
 
-        s = self.settings
-        store = self._store("low", {"radius": s.low_radius})
+        store = self._store("low", {"radius": self.settings.low_radius})
         folder = CodeFolder(self.codes, self._made_by)
-        encoder = Encoder(self.network, self.images, readers=s.readers, device=s.device)
         with exclusive(self.codes), self._bar("codes", len(self.database) + len(self.queries), "image") as bar:
-            folder.add_missing(self.database, encoder, bar.update)
-            queries = encoder.encode(self.queries, bar.update)
-        self.bad |= encoder.bad
-        if queries is None:
-            return store
-        pairs = self._candidates(queries, folder)
-        with self._bar("256 branch", len(pairs), "pair") as bar:
-            count_low(self.network, queries, folder.read(self.database), pairs, store, s, bar.update)
+            missing = folder.missing(self.database)
+            bar.update(len(self.database) - len(missing))
+            for codes in self._encode(missing, bar):
+                folder.add(codes)
+            queries = sorted(self._encode(self.queries, bar), key=lambda codes: self.queries.index(codes.names[0]))
+        if queries:
+            self._count_candidates(LowCodes.cat(queries), folder, store)
         store.flush()
         return store
 
-    def _candidates(self, queries: Any, folder: Any) -> list[Pair]:
-        """Each query with the images whose pooled features are most similar to its own."""
-        from pdc_sfm.retrieval.low import pooled, similarities
+    def _encode(self, names: Sequence[str], bar: Any) -> Iterator[Any]:
+        """Codes of the readable images, part by part."""
+        from pdc_sfm.retrieval.codes import PART
 
-        names: list[str] = []
-        columns = []
-        some = pooled(queries)
-        for part in folder.read(self.database):
-            names += part.names
-            columns.append(similarities(some, pooled(part)))
-        likeness = np.concatenate(columns, 1)  # (Q, N)
-        pairs = []
-        for row, query in enumerate(queries.names):
-            order = (names[column] for column in np.argsort(-likeness[row], kind="stable"))
-            pairs += [(query, name) for name in order if name != query][: self.settings.candidates]
-        return pairs
+        parts = [names[start : start + PART] for start in range(0, len(names), PART)]
+        for block, (codes, bad) in self.pool.run("encode", parts, len(parts), block=1) if parts else ():
+            self.bad |= bad
+            bar.update(len(parts[block.start]))
+            if codes is not None:
+                yield codes
+
+    def _count_candidates(self, queries: Any, folder: Any, store: CountStore) -> None:
+        from pdc_sfm.retrieval.candidates import LowBatches, candidates
+
+        pairs = candidates(queries, folder, self.database, self.settings.candidates)
+        batches = LowBatches(folder, queries, [pair for pair in pairs if pair not in store], self.settings.low_batch)
+        with self._bar("256 branch", len(pairs), "pair") as bar:
+            bar.update(len(pairs) - batches.pairs)
+            if not batches.pairs:
+                return
+            for block, found in self.pool.run("count_low", queries, len(batches), load=batches.load):
+                for pair, count, sizes in batches.results(block, found):
+                    store.append(pair, range(count), sizes)
+                    bar.update()
 
     def _store(self, name: str, settings: dict[str, Any]) -> CountStore:
         made_by = {**self._made_by, **settings}
@@ -226,6 +222,6 @@ class _Job:
 
 
 def _fingerprint(weights: str | None) -> str:
-    from pdc_sfm.weights import sha256, weights_path
+    from pdc_sfm.engine.weights_file import WeightsFile
 
-    return sha256(weights_path(weights))[:16]
+    return WeightsFile.of(weights).fingerprint

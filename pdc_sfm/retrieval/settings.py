@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.settings import Precision, require, require_precision
+from pdc_sfm.workers import Engine, RaySettings
 
 
 @dataclass(frozen=True)
 class RetrievalSettings:
-    """What is counted and for which images. `device` and `memory` to `low_batch` change the speed only."""
+    """What is counted and for which images. `device` and `memory` to `ray` change the speed only."""
 
     mode: Literal["cascade", "exhaustive"] = "cascade"
     min_side: int = 400  # the full network sees images with this smaller side
@@ -29,6 +30,8 @@ class RetrievalSettings:
     readers: int = 2  # threads that read images ahead
     batch: int = 1  # pairs of equal sizes at a time through the full network
     low_batch: int = 32  # pairs at a time through the 256-pixel branch
+    engine: Engine = "local"  # this process; ray: several workers, on this machine or a cluster
+    ray: RaySettings = field(default_factory=RaySettings)
 
     def __post_init__(self) -> None:
         require(self.min_side >= 16, f"min_side={self.min_side} must be at least 16 pixels")

@@ -185,6 +185,10 @@ class CountStore(RawStore):
     magic = b"PDN1"
     match_bytes = 0
 
+    def __contains__(self, pair: tuple[str, str]) -> bool:
+        """Whether a pair is counted in this order: the first is the reference, and the other order counts otherwise."""
+        return pair in self._places
+
     def _pack(self, matches: RawMatches) -> bytes:
         return b""
 

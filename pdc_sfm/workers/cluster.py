@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import secrets
 import shutil
 import signal
 import tempfile
@@ -22,6 +23,7 @@ QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 ALONE = {**QUIET, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # on any system: listen to this machine only
+TOKEN = "RAY_AUTH_TOKEN"  # and to its owner; without it Ray writes one into the home folder
 SOCKET_ROOM = 30  # characters of the temporary folder: sockets below it have names of 107 at most
 
 
@@ -36,7 +38,7 @@ def import_ray() -> ModuleType:
 @contextlib.contextmanager
 def connected(address: str | None, cores: int) -> Iterator[ModuleType]:
     """Ray, connected to the cluster at `address`, or to a new one of so many cores. One that is there already serves."""
-    with _environment(QUIET if address else ALONE):
+    with _environment(QUIET if address else {**ALONE, TOKEN: secrets.token_hex(32)}):
         ray = import_ray()
         if ray.is_initialized():
             yield ray
@@ -59,7 +61,7 @@ def _init(ray: ModuleType, address: str, **options: Any) -> None:
                 "or leave ray.address out"
             ) from None
         except (RuntimeError, ValueError, OSError) as error:
-            raise ClusterError(f"Ray does not start: {error}") from None
+            raise ClusterError(f"Ray does not start: {str(error).strip().splitlines()[0]}") from None
 
 
 def _folder(stack: contextlib.ExitStack) -> str:

@@ -1,0 +1,72 @@
+"""Which pairs the 256-pixel branch sees, and these in batches with the codes they need."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pdc_sfm.pixels import Size
+from pdc_sfm.retrieval.codes import CodeFolder, LowCodes
+from pdc_sfm.retrieval.low import LowPairs, pooled, similarities
+from pdc_sfm.workers import Block
+
+Pair = tuple[str, str]
+
+
+def candidates(queries: LowCodes, folder: CodeFolder, database: Sequence[str], count: int) -> list[Pair]:
+    """Each query with the images whose pooled features are most similar to its own; of equals the first of the list."""
+    names: list[str] = []
+    columns = []
+    some = pooled(queries)
+    for part, rows in folder.rows(database):
+        names += [folder.images[part][row][0] for row in rows]
+        columns.append(similarities(some, pooled(folder.read(part, rows))))
+    if not names:
+        return []
+    place = {name: i for i, name in enumerate(database)}
+    order = sorted(range(len(names)), key=lambda column: place[names[column]])
+    likeness = np.concatenate(columns, 1)[:, order]  # (Q, N)
+    pairs = []
+    for row, query in enumerate(queries.names):
+        best = (names[order[column]] for column in np.argsort(-likeness[row], kind="stable"))
+        pairs += [(query, name) for name in best if name != query][:count]
+    return pairs
+
+
+class LowBatches:
+    """Pairs in batches of one part of the codes each, in the order in which the codes are on disk."""
+
+    def __init__(self, folder: CodeFolder, queries: LowCodes, pairs: Sequence[Pair], size: int):
+        self.pairs = len(pairs)
+        self._queries, self._images = queries, folder.images
+        self._part = functools.lru_cache(1)(lambda part: folder.read(part, list(range(len(folder.images[part])))))
+        row_of = {name: row for row, name in enumerate(queries.names)}
+        wanted: dict[str, list[int]] = {}
+        for query, image in pairs:
+            wanted.setdefault(image, []).append(row_of[query])
+        self._batches: list[tuple[int, list[tuple[int, int]]]] = []  # part, and (row of the query, row in the part)
+        for part, columns in folder.rows(list(wanted)):
+            todo = [(row, column) for column in columns for row in wanted[folder.images[part][column][0]]]
+            self._batches += [(part, todo[start : start + size]) for start in range(0, len(todo), size)]
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def load(self, block: Block) -> list[LowPairs]:
+        """The batches of a block with their codes."""
+        return [self._load(*batch) for batch in self._batches[block.start : block.stop]]
+
+    def _load(self, part: int, todo: list[tuple[int, int]]) -> LowPairs:
+        columns = sorted({column for _, column in todo})
+        place = {column: i for i, column in enumerate(columns)}
+        codes = self._part(part).some(columns)
+        return LowPairs(codes, [row for row, _ in todo], [place[column] for _, column in todo])
+
+    def results(self, block: Block, counts: Sequence[Sequence[int]]) -> Iterator[tuple[Pair, int, tuple[Size, Size]]]:
+        """The pairs of a block with what was counted and the sizes of their images."""
+        for (part, todo), found in zip(self._batches[block.start : block.stop], counts):
+            for (row, column), count in zip(todo, found):
+                name, size = self._images[part][column]
+                yield (self._queries.names[row], name), count, (self._queries.sizes[row], size)

@@ -1,0 +1,66 @@
+"""What a worker does for retrieval: codes of the 256-pixel branch, counts by it, counts by the full network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.engine.cache import parse_bytes
+from pdc_sfm.engine.weights_file import WeightsFile
+from pdc_sfm.engine.work import Pair, PairWork
+from pdc_sfm.errors import SettingsError
+from pdc_sfm.matcher import Matcher, MatchSettings
+from pdc_sfm.matches.select import SelectSettings
+from pdc_sfm.retrieval.codes import Encoder, LowCodes
+from pdc_sfm.retrieval.low import LowPairs, count_low
+from pdc_sfm.retrieval.settings import RetrievalSettings
+from pdc_sfm.workers import Block
+
+if TYPE_CHECKING:
+    from pdc_sfm.network import PDCNet
+
+
+def full_settings(settings: RetrievalSettings) -> MatchSettings:
+    """A single pass of the full network, the query being the reference."""
+    dense = DenseSettings(min_side=settings.min_side, max_side=settings.max_side)
+    return MatchSettings(
+        dense, SelectSettings(radius=settings.radius, threshold=settings.threshold, directions="forward")
+    )
+
+
+class RetrievalWork:
+    """The network and the images of one worker."""
+
+    def __init__(
+        self, images: Path, settings: RetrievalSettings, network: PDCNet | None, weights: WeightsFile | None = None
+    ):
+        if network is None:
+            from pdc_sfm.weights import load_network
+
+            path = weights.here() if weights else settings.weights
+            network = load_network(path, settings.device, settings.precision)
+        if network.settings.uncertainty == "none":
+            raise SettingsError("this network predicts no uncertainty, by which retrieval ranks: use other weights")
+        self._images, self._settings, self._network = images, settings, network
+        self._matcher = Matcher(network, full_settings(settings), settings.device)
+        memory = parse_bytes(settings.memory)
+        self._pairs = PairWork(
+            images, self._matcher, memory=memory, readers=settings.readers, batch=settings.batch, match_many=self._count
+        )
+        self.code_bytes, self.match = self._pairs.code_bytes, self._pairs.match
+        self.close = self._pairs.close
+
+    def encode(self, parts: Sequence[Sequence[str]], block: Block) -> tuple[LowCodes | None, dict[str, str]]:
+        """Codes of one part of the images by the 256-pixel branch, and what is wrong with the others."""
+        encoder = Encoder(self._network, self._images, readers=self._settings.readers, device=self._settings.device)
+        return encoder.encode(parts[block.start]), encoder.bad
+
+    def count_low(self, queries: LowCodes, batches: Sequence[LowPairs]) -> list[list[int]]:
+        """Expected matches of pairs in the 256-pixel branch, in hundredths."""
+        return [count_low(self._network, queries, batch, self._settings) for batch in batches]
+
+    def _count(self, pairs: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> list[range]:
+        """As many as there are confident matches: of these only the number is wanted."""
+        return [range(len(matches)) for matches in self._matcher.match_batch(codes)]
