@@ -157,7 +157,8 @@ def print_row(label: str, values: list[float]) -> None:
 # --- the other parts ----------------------------------------------------------------------------------------------------
 
 
-def order_a_million() -> None:
+def order_a_million() -> tuple[float, float]:
+    """Seconds of the ordering, encodings per image."""
     from scipy.spatial import cKDTree
 
     points = np.random.default_rng(0).random((90_000, 2))
@@ -168,10 +169,13 @@ def order_a_million() -> None:
     order = order_pairs(pairs, 400)
     seconds = time.process_time() - start
     print(f"Ordering {len(pairs)} pairs of 90000 images: {seconds:.1f} s of one core, ", end="")
-    print(f"{belady(pairs[order], 400) / 90_000:.2f} encodings per image with 400 codes")
+    encodings = belady(pairs[order], 400) / 90_000
+    print(f"{encodings:.2f} encodings per image with 400 codes")
+    return seconds, encodings
 
 
-def aggregation() -> None:
+def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
+    """Seconds of ours and of plain dictionaries, and whether both find the same."""
     from dictionary_rule import aggregate_by_dictionary
 
     from pdc_sfm.matches.tracks import link, vote_keypoints
@@ -179,7 +183,7 @@ def aggregation() -> None:
     rng = np.random.default_rng(0)
     names = [str(i) for i in range(9)]
     pairs = [(a, b) for a in names for b in names if a < b]
-    count = -(-1_000_000 // len(pairs))
+    count = -(-matches // len(pairs))
     raw = {
         pair: RawMatches(*(rng.uniform(0, (1600, 1200), (2, count, 2))), rng.uniform(0.1, 0.57, count))
         for pair in pairs
@@ -204,6 +208,7 @@ def aggregation() -> None:
         f"Aggregating {count * len(pairs)} matches by hloc's rule: {middle - start:.2f} s, plain dictionaries ", end=""
     )
     print(f"{end - middle:.1f} s: {(end - middle) / (middle - start):.0f} times faster, same matches: {same}")
+    return middle - start, end - middle, same
 
 
 MEMORY_RUN = """
@@ -247,7 +252,8 @@ def memory() -> None:
         print(f"  {count:6} pairs: {float(peak):.0f} MB, {encoded} encodings")
 
 
-def engine(weights: str | None, side: int) -> None:
+def engine(weights: str | None, side: int) -> dict[str, float]:
+    """Seconds of all pairs of 12 images with the codes kept, and encoding both images of every pair."""
     from pdc_sfm.dense.settings import DenseSettings
     from pdc_sfm.engine.loop import match_missing
     from pdc_sfm.images import write_image
@@ -270,6 +276,7 @@ def engine(weights: str | None, side: int) -> None:
                 seconds[label] = time.perf_counter() - start
             print(f"  {label:16} {len(pairs) / seconds[label]:.2f} pairs/s, {report.encoded} encodings")
     print(f"  {seconds['encode per pair'] / seconds['engine']:.2f} times faster")
+    return seconds
 
 
 def main() -> None:

@@ -123,9 +123,9 @@ def _modules(name, network, plain, code, classes, repeats) -> Part:
     return Part(name, work, timed(lambda: [m(x.clone()) for m, x in calls], repeats))
 
 
-def table(title: str, parts: list[Part], whole: Part, rate: float) -> None:
+def table(title: str, parts: list[Part], rate: float) -> None:
     print(f"\n{title:<30}{'GFLOP':>8}{'s':>9}{'spread':>16}{'GFLOP/s':>9}{'of GEMM':>9}")
-    for part in (*parts, whole):
+    for part in parts:
         speed = part.gflop / part.median
         spread = f"{min(part.seconds):.3f}-{max(part.seconds):.3f}"
         print(f"{part.name:<30}{part.gflop:8.1f}{part.median:9.3f}{spread:>16}{speed:9.0f}{speed / rate:9.0%}")
@@ -142,6 +142,48 @@ def pair(network: PDCNet, images: torch.Tensor) -> None:
     network.decode(a, b), network.decode(b, a)
 
 
+@dataclass
+class Measured:
+    """One network at one size."""
+
+    gemm: float  # GFLOP/s
+    gemm_best: float
+    encode: list[Part]  # the parts, then the whole
+    decode: list[Part]
+    pair: dict[str, list[float]]  # seconds of a pair, both directions; the slowest scheme first
+    code_bytes: int
+
+
+def measure(name: str, height: int, width: int, repeats: int) -> Measured:
+    """Time a network with random weights."""
+    torch.manual_seed(0)
+    torch.set_grad_enabled(False)
+    original = PDCNet(NETWORKS[name]).eval()
+    images = torch.rand(1, 3, height, width)
+    plain = PlainPDCNet.of(original) if name != "compact" else None
+    network = for_inference(original)
+    rate, best = gemm_rate(repeats)
+    encode, decode = parts_of(network, plain, images, repeats)
+    code = network.encode(images)
+    for title, parts, call in (
+        ("encode, an image", encode, lambda: network.encode(images)),
+        ("decode, a direction", decode, lambda: network.decode(code, code)),
+    ):
+        parts.append(Part(title, sum(p.gflop for p in parts), timed(call, repeats)))
+    rate = statistics.median([rate, gemm_rate(repeats)[0]])
+    rows = {}
+    if plain is not None:
+
+        def published():
+            for _ in range(2):
+                plain.decode(plain.encode(images), plain.encode_without_filters(images))
+
+        rows["published scheme, written plainly"] = timed(published, max(1, repeats // 2))
+    rows["encoding both images once"] = timed(lambda: pair(network, images), repeats)
+    rows["codes already there"] = timed(lambda: (network.decode(code, code), network.decode(code, code)), repeats)
+    return Measured(rate, best, encode, decode, rows, code.nbytes)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default="480x640", help="HEIGHTxWIDTH")
@@ -150,50 +192,23 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     height, width = map(int, args.size.split("x"))
-    torch.manual_seed(0)
-    torch.set_grad_enabled(False)
-    original = PDCNet(NETWORKS[args.network]).eval()
-    images = torch.rand(1, 3, height, width)
     if args.memory:
-        pair(for_inference(original), images)
+        torch.set_grad_enabled(False)
+        pair(for_inference(PDCNet(NETWORKS[args.network]).eval()), torch.rand(1, 3, height, width))
         # VmHWM, because ru_maxrss of a child begins with what its parent held
         print(int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024 / 1e9)
         return
-
-    plain = PlainPDCNet.of(original) if args.network != "compact" else None
-    network = for_inference(original)
-    rate, best = gemm_rate(args.repeats)
-    print(
-        f"{args.network}, {height}x{width}, {torch.get_num_threads()} threads; GEMM {rate:.0f} GFLOP/s (best {best:.0f})"
-    )
-    encode, decode = parts_of(network, plain, images, args.repeats)
-    code = network.encode(images)
-    whole_encode = Part(
-        "encode, an image", sum(p.gflop for p in encode), timed(lambda: network.encode(images), args.repeats)
-    )
-    whole_decode = Part(
-        "decode, a direction", sum(p.gflop for p in decode), timed(lambda: network.decode(code, code), args.repeats)
-    )
-    rate = statistics.median([rate, gemm_rate(args.repeats)[0]])
-    table("encode", encode, whole_encode, rate)
-    table("decode", decode, whole_decode, rate)
-
-    isolated = timed(lambda: pair(network, images), args.repeats)
-    cached = timed(lambda: (network.decode(code, code), network.decode(code, code)), args.repeats)
+    found = measure(args.network, height, width, args.repeats)
+    print(f"{args.network}, {height}x{width}, {torch.get_num_threads()} threads; ", end="")
+    print(f"GEMM {found.gemm:.0f} GFLOP/s (best {found.gemm_best:.0f})")
+    for title, parts in (("encode", found.encode), ("decode", found.decode)):
+        table(title, parts, found.gemm)
     print(f"\n{'a pair, both directions':<44}{'s':>8}{'spread':>16}{'ratio':>8}")
-    rows = [("encoding both images once", isolated), ("codes already there", cached)]
-    if plain is not None:
-
-        def published():
-            for _ in range(2):
-                plain.decode(plain.encode(images), plain.encode_without_filters(images))
-
-        rows.insert(0, ("published scheme, written plainly", timed(published, max(1, args.repeats // 2))))
-    slowest = statistics.median(rows[0][1])
-    for name, seconds in rows:
+    slowest = statistics.median(next(iter(found.pair.values())))
+    for name, seconds in found.pair.items():
         spread = f"{min(seconds):.2f}-{max(seconds):.2f}"
         print(f"{name:<44}{statistics.median(seconds):8.2f}{spread:>16}{slowest / statistics.median(seconds):8.1f}")
-    print(f"\nan ImageCode of this size: {code.nbytes / 1e6:.0f} MB")
+    print(f"\nan ImageCode of this size: {found.code_bytes / 1e6:.0f} MB")
     for h, w in ((600, 800), (1200, 1600)):
         print(f"peak memory of a process, a pair at {w}x{h}, both directions: {peak_memory(args.network, h, w):.2f} GB")
 

@@ -43,8 +43,8 @@ def timed(
     return time.monotonic() - start, result
 
 
-def compare(data: Data, work: Path, settings: RetrievalSettings, network: PDCNet, top: int) -> None:
-    """Print one row: seconds of each way, their ratio, and for how many queries the first five agree."""
+def compare(data: Data, work: Path, settings: RetrievalSettings, network: PDCNet, top: int) -> dict[str, float]:
+    """Print one row and return it: seconds of each way, and for how many queries the first five agree."""
     size = len(data.database)
     outputs = [work / f"{mode}_{size}.txt" for mode in ("cascade", "exhaustive")]
     for output in outputs:
@@ -60,6 +60,7 @@ def compare(data: Data, work: Path, settings: RetrievalSettings, network: PDCNet
         f"{exhaustive / kept:>6.1f} {same:>6.1f} % {ordered:>6.1f} % {shared:>8.1f} %  {own_place(truth):>6.1f} %",
         flush=True,
     )
+    return {"exhaustive": exhaustive, "cascade": cascade, "kept": kept, "same": same, "shared": shared}
 
 
 def agreement(found: RetrievalResult, truth: RetrievalResult) -> tuple[float, float, float]:
