@@ -71,6 +71,30 @@ class _Slot:
         return self.starting if self.starting is not None else self.blocks[0][0] if self.blocks else None
 
 
+class _Losses:
+    """Which blocks workers died of."""
+
+    def __init__(self) -> None:
+        self._deaths: Counter[int] = Counter()
+        self._given_up: list[str] = []  # for each block why
+
+    def note(self, blocks: list[Block], reason: str) -> list[Block]:
+        """A worker died in the first of its blocks. Returns those that are to be done again."""
+        log.warning("a worker was lost (%s) and is replaced; its block is done again", reason.rstrip("."))
+        self._deaths[blocks[0].start] += 1
+        if self._deaths[blocks[0].start] < DEATHS:
+            return blocks
+        self._given_up.append(reason)
+        return blocks[1:]
+
+    def check(self, size: int) -> None:
+        if self._given_up:
+            raise ClusterError(
+                f"{DEATHS} workers died of each of {len(self._given_up)} blocks of {size} ({self._given_up[-1]}) All "
+                "else is finished and kept. Fewer ray.workers or a smaller memory= may help; engine=local shows what is wrong"
+            )
+
+
 class RayPool:
     """The pool of `engine=ray`. Workers start when they are first needed."""
 
@@ -101,36 +125,36 @@ class RayPool:
         self, method: str, shared: Any, count: int, *, block: int | None = None, load: Load | None = None
     ) -> Iterator[tuple[Block, Any]]:
         size = block or max(1, min(self._settings.block, count // (ROUNDS * self.workers)))
-        shares, deaths, given_up = Shares(count, self.workers, size), Counter(), []
+        shares, losses = Shares(count, self.workers, size), _Losses()
         reference = self._ray.put(shared)
-        while True:
+        turn = 0
+        try:
+            while True:
+                for slot in self._slots:
+                    while slot.starting is None and len(slot.blocks) < DEPTH and (item := shares.take(slot.number)):
+                        argument = load(item) if load else item
+                        slot.blocks.append((slot.actor.run.remote(method, (reference,), argument), item))
+                if not shares and not any(slot.blocks for slot in self._slots):
+                    break
+                slot = self._first_of(self._slots[turn:] + self._slots[:turn])
+                turn = slot.number + 1  # all have their turn, should results come faster than they are taken
+                result, lost = self._result(slot)
+                if slot.starting is not None:
+                    self._started(slot, result, lost)
+                elif lost is None:
+                    yield slot.blocks.popleft()[1], result
+                else:
+                    shares.give_back(slot.number, losses.note([item for _, item in slot.blocks], lost))
+                    self._slots[slot.number] = self._new_slot(slot.number)
+        finally:
             for slot in self._slots:
-                while slot.starting is None and len(slot.blocks) < DEPTH and (item := shares.take(slot.number)):
-                    argument = load(item) if load else item
-                    slot.blocks.append((slot.actor.run.remote(method, (reference,), argument), item))
-            if not shares and not any(slot.blocks for slot in self._slots):
-                break
-            waiting = {slot.next: slot for slot in self._slots if slot.next is not None}
-            slot = waiting[self._ray.wait(list(waiting))[0][0]]
-            if slot.starting is not None:
-                self._started(slot)
-                continue
-            result, lost = self._result(slot)
-            if lost is None:
-                yield slot.blocks.popleft()[1], result
-                continue
-            log.warning("a worker was lost (%s): a new one does its block again", lost)
-            blocks = [item for _, item in slot.blocks]
-            deaths[blocks[0].start] += 1
-            if deaths[blocks[0].start] == DEATHS:
-                given_up.append((blocks.pop(0), lost))
-            shares.give_back(slot.number, blocks)
-            self._slots[slot.number] = self._new_slot(slot.number)
-        if given_up:
-            raise ClusterError(
-                f"{DEATHS} workers died of each of {len(given_up)} blocks of {size} ({given_up[0][1]}); all else is "
-                "finished and kept. Fewer ray.workers or a smaller memory= may help; engine=local shows what is wrong"
-            )
+                slot.blocks.clear()  # of a run that was left
+        losses.check(size)
+
+    def _first_of(self, slots: list[_Slot]) -> _Slot:
+        """The first whose worker is ready, has finished a block or is lost."""
+        waiting = {slot.next: slot for slot in slots if slot.next is not None}
+        return waiting[self._ray.wait(list(waiting))[0][0]]
 
     def _result(self, slot: _Slot) -> tuple[Any, str | None]:
         """What the slot's first block gave, or why its worker was lost."""
@@ -142,8 +166,7 @@ class RayPool:
             lines = str(error).strip().splitlines()
             return None, lines[-1 if "creation task" in lines[0] else 0]
 
-    def _started(self, slot: _Slot) -> None:
-        found, lost = self._result(slot)
+    def _started(self, slot: _Slot, found: Any, lost: str | None) -> None:
         if lost is None:
             slot.starting, slot.failures = None, 0
             if found[0] != _version():
