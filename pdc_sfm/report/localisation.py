@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.errors import UserError
+from pdc_sfm.matches.select import spread
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pair_picture import match_picture
 from pdc_sfm.report.charts import dots
@@ -15,6 +16,7 @@ from pdc_sfm.report.run_data import Missing, Run
 from pdc_sfm.store.pair_lists import read_retrieval
 
 MOST_QUERIES = 24  # with pictures; the table has all
+MOST_LINES = 50  # more would hide the pictures
 BEST = 5
 THUMB = 200
 
@@ -137,8 +139,9 @@ def _inliers(run: Run, name: str, query: dict[str, Any], log: dict[str, Any], se
         if len(shown):
             images = [run.image(name), run.image(log["best_image"])]
             matches = RawMatches(shown[:, :2], shown[:, 2:], np.ones(len(shown)))
-            drawn = match_picture(*images, matches, 1.0, 760)
-            said += f"; {len(shown)} drawn with {log['best_image']}"
+            few = spread(matches, MOST_LINES, images[0].shape[1::-1])
+            drawn = match_picture(*images, few, 1.0, 760)
+            said += f"; {len(few)} drawn with {log['best_image']}"
         else:
             drawn = run.thumb(name, 640)
     except UserError as error:
