@@ -29,6 +29,7 @@ class PDCNet(nn.Module):
         self.backbone_low = None if s.shared_backbone else build_backbone(s)
         channels = self.backbone_high.channels
         self.strides = {level: stride for level, stride in zip(s.levels, (16, 8, *s.strides))}
+        self.passes = dict(zip(s.levels[1:], s.passes or (1,) * len(s.levels)))
         if s.correlation == "gocor":
             self.global_gocor = GlobalGOCor(channels[16], s.global_iterations)
             self.local_gocor = LocalGOCor(s.local_iterations, s.radius)
@@ -101,7 +102,7 @@ class PDCNet(nn.Module):
     # --- a pair ----------------------------------------------------------------------------------------------------
 
     def decode(self, reference: ImageCode, query: ImageCode, last_level: int = 0) -> tuple[LevelOutput, ...]:
-        """Estimates from coarse to fine. `last_level=3` stops after the 256x256 branch, for retrieval."""
+        """Estimates from coarse to fine, one a pass. `last_level=3` stops after the 256x256 branch, for retrieval."""
         low = (LOW_SIZE, LOW_SIZE)
         output, feature = self._decode_global(reference, query)
         outputs = [output]
@@ -109,13 +110,17 @@ class PDCNet(nn.Module):
             if level < last_level:
                 break
             sizes = (low, low) if level == 3 else (reference.high_size, query.high_size)
-            previous = outputs[-1]
-            if self.settings.detach_levels:
-                previous = _detached(previous)
-            up = self._upsample(level, previous, feature, sizes, reference.features[level].shape[-2:])
-            output, feature = self._decode_local(level, up, reference, query, sizes)
-            outputs.append(output)
+            up = self._upsample(level, self._passed(output), feature, sizes, reference.features[level].shape[-2:])
+            for number in range(self.passes[level]):
+                if number:  # the level starts again from where it ended
+                    up = Upsampled(*_flow_and_mixture(self._passed(output), self.settings.propagate), up.feature)
+                output, feature = self._decode_local(level, up, reference, query, sizes)
+                outputs.append(output)
         return tuple(outputs)
+
+    def _passed(self, output: LevelOutput) -> LevelOutput:
+        """What the next level or pass receives of an estimate."""
+        return _detached(output) if self.settings.detach_levels else output
 
     def forward(self, reference: Tensor, query: Tensor) -> tuple[LevelOutput, ...]:
         """Both halves at once, for training: images (B, 3, H, W) each."""
@@ -150,11 +155,9 @@ class PDCNet(nn.Module):
             flow = rescale_flow(resize(previous.flow, shape), ((LOW_SIZE,) * 2, sizes[0]), ((LOW_SIZE,) * 2, sizes[1]))
         else:
             flow = module.up_flow(previous.flow)
-        up_feature = None if module.up_feature is None else module.up_feature(feature)
-        if previous.log_var is None or not self.settings.propagate:
-            return Upsampled(flow, up_feature, None)
-        mixture = torch.cat((resize(previous.log_var, shape), resize(previous.logits, shape)), 1)
-        return Upsampled(flow, up_feature, mixture)
+        mixture = _flow_and_mixture(previous, self.settings.propagate)[1]
+        mixture = None if mixture is None else resize(mixture, shape)
+        return Upsampled(flow, mixture, None if module.up_feature is None else module.up_feature(feature))
 
     def _decode_local(self, number, up, reference, query, sizes) -> tuple[LevelOutput, Tensor]:
         """Levels 3 to 0: each position against a window around where the flow so far points."""
@@ -185,8 +188,8 @@ class PDCNet(nn.Module):
 class Upsampled:
     """What a level receives from the one before it."""
 
-    def __init__(self, flow: Tensor, feature: Tensor | None, mixture: Tensor | None):
-        self.flow, self.feature, self.mixture = flow, feature, mixture
+    def __init__(self, flow: Tensor, mixture: Tensor | None, feature: Tensor | None):
+        self.flow, self.mixture, self.feature = flow, mixture, feature
 
 
 class Level(nn.Module):
@@ -243,6 +246,13 @@ class Level(nn.Module):
 def _unit(x: Tensor) -> Tensor:
     """L2-normalise over channels."""
     return x / torch.sqrt((x * x).sum(1, keepdim=True) + 1e-6)
+
+
+def _flow_and_mixture(output: LevelOutput, propagate: bool) -> tuple[Tensor, Tensor | None]:
+    """The two parts of an estimate that are handed on; no mixture where there is none or it is not to be handed on."""
+    if output.log_var is None or not propagate:
+        return output.flow, None
+    return output.flow, torch.cat((output.log_var, output.logits), 1)
 
 
 def _detached(output: LevelOutput) -> LevelOutput:

@@ -53,6 +53,7 @@ class NetworkSettings:
     propagate: bool = True  # the mixture of the level before is an input of the decoder and of the predictor
     soft_argmax: bool = False  # add the expected displacement of the correlation to each level's flow
     detach_levels: bool = False  # no gradient from a level to the flow and mixture of the level before
+    passes: tuple[int, ...] = ()  # how often each local level runs on its own result, coarse to fine; none: once each
 
     def __post_init__(self) -> None:
         require(self.global_iterations >= 0, "global_iterations must be 0 or more")
@@ -66,6 +67,10 @@ class NetworkSettings:
         require(
             not self.refined_levels or self.refinement_channels[-1] == self.decoder_channels[-1],
             "the last of refinement_channels must equal the last of decoder_channels: the two features are added",
+        )
+        require(
+            not self.passes or (len(self.passes) == len(self.levels) - 1 and min(self.passes) >= 1),
+            f"passes needs {len(self.levels) - 1} numbers of at least 1: one a local level, coarse to fine",
         )
         require(set(self.refined_levels) <= {0, 1, 2, 3}, "refined_levels are levels between 3 and 0")
         require(
@@ -96,4 +101,5 @@ COMPACT = NetworkSettings(
     slice_channels=(64, 32, 16, 8),
     soft_argmax=True,
     detach_levels=True,
+    passes=(3, 3, 1),
 )

@@ -7,6 +7,7 @@ Appendix C.5 weighs the levels so that each contributes equally. Its numbers fit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -58,16 +59,21 @@ class LossValue:
 
 
 def training_loss(levels: Sequence[LevelOutput], batch: Batch, settings: LossSettings, iteration: int = 0) -> LossValue:
-    """The weighted loss of all levels (coarse to fine) of one batch, dense and sparse ground truth alike."""
-    weights = settings.level_weights or (1.0,) * len(levels)
+    """The weighted loss of all levels (coarse to fine) of one batch, dense and sparse ground truth alike.
+
+    A level that runs several passes shares its weight among them.
+    """
+    passes = Counter(output.level for output in levels)
+    weights = settings.level_weights or (1.0,) * len(passes)
     require(
-        len(levels) == len(weights), f"loss.level_weights has {len(weights)} values, the network {len(levels)} levels"
+        len(passes) == len(weights), f"loss.level_weights has {len(weights)} values, the network {len(passes)} levels"
     )
+    weight_of = {level: weight / passes[level] for level, weight in zip(passes, weights)}
     factors = {"nll": 1.0, "robust": settings.robust_weight(iteration), "outlier": settings.outlier_weight}
     total = levels[0].flow.new_zeros(())
     parts: dict[str, Tensor] = {}
-    for level, weight in zip(levels, weights):
-        name = f"level{level.level}"
+    for level in levels:
+        name, weight = f"level{level.level}", weight_of[level.level]
         dense = _dense_terms(level, batch, settings)
         terms = [dense, *_sparse_terms(level, batch, settings)]
         for kind, factor in factors.items():

@@ -24,6 +24,7 @@ class OptimiserSettings:
     weight_decay: float = 4e-4
     backbone_factor: float = 1.0  # of the rate, for the pretrained backbone
     unfreeze_at: int = 0  # iteration at which the backbone begins to learn; -1: never
+    freeze_statistics_at: int = -1  # iteration from which batch norm keeps its statistics; -1: never
     clip: float = 0.0  # largest norm of the gradient; 0: no limit
     average: float = 0.0  # decay of the running average of the weights, which is what is kept; 0: none
 
@@ -32,12 +33,17 @@ class OptimiserSettings:
         require(self.weight_decay >= 0, "optimiser.weight_decay must be at least 0")
         require(self.backbone_factor >= 0, "optimiser.backbone_factor must be at least 0")
         require(self.unfreeze_at >= -1, "optimiser.unfreeze_at must be an iteration, or -1 for never")
+        require(self.freeze_statistics_at >= -1, "optimiser.freeze_statistics_at must be an iteration, or -1 for never")
         require(self.clip >= 0, "optimiser.clip must be at least 0")
         require(0 <= self.average < 1, "optimiser.average must lie in [0, 1)")
 
     def learns_backbone(self, iteration: int) -> bool:
         """Whether the backbone learns at an iteration."""
-        return self.unfreeze_at >= 0 and iteration >= self.unfreeze_at
+        return 0 <= self.unfreeze_at <= iteration
+
+    def freezes_statistics(self, iteration: int) -> bool:
+        """Whether batch norm normalises by its running statistics, as at inference, at an iteration."""
+        return 0 <= self.freeze_statistics_at <= iteration
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,10 @@ class Stepper:
                 parameter.requires_grad_(learns or name not in self.backbone)
             self._share(warming)
         self.network.train()
+        if s.optimiser.freezes_statistics(iteration):
+            for module in self.network.modules():
+                if isinstance(module, nn.BatchNorm2d):
+                    module.eval()
 
     def _share(self, warming: bool) -> None:
         """With several processes: gradients are averaged over them."""

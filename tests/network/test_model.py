@@ -7,6 +7,7 @@ import torch
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.network import COMPACT, ImageCode, MixtureSettings, NetworkSettings, PDCNet, for_inference
+from pdc_sfm.network.model import Upsampled
 
 SMALL = replace(
     COMPACT,
@@ -16,6 +17,7 @@ SMALL = replace(
     refinement_dilations=(1, 2),
     slice_channels=(8, 8, 8, 4),
     predictor_channels=(8, 8),
+    passes=(),
 )
 
 
@@ -68,6 +70,26 @@ def test_codes_can_be_taken_from_a_batch_and_put_together_again():
     assert torch.equal(again.features[1][0], code.features[1][1])
     assert code[0].nbytes * 2 == code.nbytes
     assert code[-1].features[4].equal(code[1].features[4])
+
+
+@torch.no_grad()
+def test_a_level_with_several_passes_starts_each_from_where_the_last_one_ended():
+    once, thrice = network(), network(replace(SMALL, passes=(3, 2, 1)))
+    thrice.load_state_dict(once.state_dict())
+    x, y = images(1, 264, 320), images(1, 264, 320, seed=1)
+    a, b = (net.decode(net.encode(x), net.encode(y)) for net in (once, thrice))
+    assert [o.level for o in b] == [4, 3, 3, 3, 2, 2, 1]
+    assert_same(b[:2], a[:2], tolerance=0)
+    by_hand, last = network(), a[1]
+    up = Upsampled(last.flow, torch.cat((last.log_var, last.logits), 1), None)
+    again, _ = by_hand._decode_local(3, up, by_hand.encode(x), by_hand.encode(y), (last.reference_size,) * 2)
+    assert_same(b[2:3], [again], tolerance=0)
+    assert (b[2].flow - b[1].flow).abs().max() > 0.01
+
+
+def test_passes_are_as_many_as_local_levels():
+    with pytest.raises(SettingsError, match="passes needs 3 numbers"):
+        replace(SMALL, passes=(3, 3))
 
 
 @torch.no_grad()

@@ -225,6 +225,15 @@ def test_sparse_correspondences_equal_dense_ones_at_the_same_points(reduction):
     assert training_loss(levels, sparse, settings).total.item() == pytest.approx(expected, rel=1e-4)
 
 
+def test_the_passes_of_a_level_share_its_weight():
+    size = (320, 384)
+    batch, levels = make_batch(2, size), pyramid(size)
+    other = make_level(levels[1].level, tuple(levels[1].flow.shape[-2:]), levels[1].reference_size, seed=9)
+    both = training_loss([levels[0], levels[1], other, *levels[2:]], batch, LossSettings()).total
+    each = [training_loss([levels[0], x, *levels[2:]], batch, LossSettings()).total for x in (levels[1], other)]
+    assert both.item() == pytest.approx(sum(x.item() for x in each) / 2, rel=1e-6)
+
+
 def test_the_number_of_weights_must_fit_the_network():
     with pytest.raises(SettingsError, match="4 values, the network 1 levels"):
         training_loss([make_level(1, (16, 16), (64, 64), 1)], make_batch(1, (64, 64)), LossSettings())

@@ -234,6 +234,20 @@ def test_the_backbone_waits_until_it_is_unfrozen():
     assert not torch.equal(weight, before[0])
 
 
+def test_batch_statistics_stay_once_they_are_frozen():
+    settings = make_settings(optimiser={**BASE["optimiser"], "freeze_statistics_at": 1})
+    batch = collate([make_source(settings).sample(0, (64, 64))])
+    stepper = Stepper(initial_network(settings), settings, torch.device("cpu"), Group())
+    norm = next(m for m in stepper.network.modules() if isinstance(m, torch.nn.BatchNorm2d))
+    start, weight = norm.running_mean.clone(), norm.weight.detach().clone()
+    stepper.step(batch, 0)
+    seen = norm.running_mean.clone()
+    assert not torch.equal(seen, start)
+    stepper.step(batch, 1)
+    assert torch.equal(norm.running_mean, seen)
+    assert not torch.equal(norm.weight, weight)
+
+
 def test_the_outlier_component_can_begin_wide():
     network = initial_network(make_settings(initial_sigma=20.0)).eval()
     for level in network.levels.values():
