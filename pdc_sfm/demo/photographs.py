@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -74,7 +75,7 @@ def _is_inside(path: Path, folder: Path) -> bool:
 
 
 def _link(images: Path, names: list[str], folder: RunFolder, say: Callable[[str], None]) -> str:
-    """Links to the readable images. Blanks in names become `_`: COLMAP's and hloc's lists separate names by blanks."""
+    """Links to the readable images, under names that COLMAP's and hloc's lists can hold: they separate names by blanks."""
     target = folder / "images"
     shutil.rmtree(target, ignore_errors=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool, progress(None, "images", "image", len(names)) as bar:
@@ -87,13 +88,19 @@ def _link(images: Path, names: list[str], folder: RunFolder, say: Callable[[str]
         raise ImageError(f"{images} holds {len(good)} readable of {len(names)} images: at least two are needed")
     taken: set[str] = set()
     for name in good:
-        link = "_".join(name.split())
+        link = link_name(name)
         while link.replace("/", "-") in taken:  # `/` and `-` are one in hloc's files
             link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
         taken.add(link.replace("/", "-"))
         (target / link).parent.mkdir(parents=True, exist_ok=True)
         (target / link).symlink_to((images / name).resolve())
     return f"{len(good)} of {len(names)} images of {images} can be read"
+
+
+def link_name(name: str) -> str:
+    """A name that every list can hold: blanks, a leading #, bytes that are no text, each become `_`."""
+    text = re.sub(r"[\s\0]|^[#\ufeff]", "_", name.encode("utf-8", "replace").decode("utf-8"))
+    return "/".join(part if part.strip(".") else "_" * len(part) for part in text.split("/"))
 
 
 def _problem(path: Path, bar: Any) -> str | None:

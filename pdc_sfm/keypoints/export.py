@@ -16,6 +16,7 @@ from pdc_sfm.keypoints.detectors import make_detector
 from pdc_sfm.keypoints.types import KeypointSettings
 from pdc_sfm.settings import to_dict
 from pdc_sfm.store.feature_parts import FeatureParts, Features
+from pdc_sfm.store.pair_lists import check_name
 from pdc_sfm.workers import Block, open_pool
 
 PART_SECONDS = 30.0  # an interrupted run repeats at most this much
@@ -50,6 +51,8 @@ def export_keypoints(
     wanted = list_images(images) if names is None else list(dict.fromkeys(names))
     if not wanted:
         raise ImageError(f"{images} holds no images")
+    for name in wanted:
+        check_name(name)
     with exclusive(output):
         speed = ("device", "engine", "ray")
         made_with = {key: value for key, value in to_dict(settings).items() if key not in speed}

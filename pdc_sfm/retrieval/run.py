@@ -17,7 +17,7 @@ from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import require, to_dict
 from pdc_sfm.store.journal import CountStore, open_raw_store
-from pdc_sfm.store.pair_lists import write_pairs
+from pdc_sfm.store.pair_lists import check_listed, write_pairs
 from pdc_sfm.workers import Pool, open_pool
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ def retrieve(
     if not images.is_dir():
         raise ImageError(f"{images} is not a folder of images")
     lists = [list(x) if not isinstance(x, Path | str) else read_names(x, images) for x in (queries, database)]
+    for query in lists[0]:
+        check_listed(query)  # now, not after hours
+    check_listed(None, *lists[1])
     counts = Path(counts) if counts else output.with_suffix(".counts")
     with exclusive(output), ExitStack() as stack:
         job = _Job(images, *lists, settings, counts, Path(codes) if codes else counts / "codes", network, show, stack)

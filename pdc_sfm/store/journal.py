@@ -2,6 +2,7 @@
 
 A record is a header (magic, lengths, checksum), the names of the pair and three float32 arrays. It is complete when its
 checksum fits; what an interrupted write left at the end of the last segment is cut off when the folder is opened again.
+A damaged record is left out, and its pair is matched again.
 The settings that made the matches stand beside them, and a store is never continued with other settings.
 """
 
@@ -27,7 +28,8 @@ from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
 
 HEADER = struct.Struct("<4s7I")  # magic, bytes of the names, number of matches, sizes of both images, crc32
-MAGIC = b"PDM1"
+MAGIC = b"PDM2"
+BODY_ONLY = (b"PDM1", b"PDN1")  # records of earlier versions, whose checksum leaves out the header
 SEGMENT_BYTES = 256 << 20  # only the last segment is read through on opening
 FLUSH_SECONDS = 5.0  # a kill loses nothing that was written; a power cut loses at most this
 
@@ -40,13 +42,14 @@ class _Place(NamedTuple):
     names_bytes: int
     count: int
     sizes: tuple[Size, Size]
+    seed: int  # of the checksum: that of the header
     checksum: int
 
 
 class RawStore:
     """Raw matches by pair. One process writes (`open_raw_store` holds the lock), any number may read."""
 
-    magic = MAGIC
+    magic, earlier = MAGIC, b"PDM1"
     match_bytes = 20  # of a match: two points and a score, float32
 
     def __init__(self, folder: Path | str):
@@ -86,7 +89,7 @@ class RawStore:
         with open(place.segment, "rb") as file:
             file.seek(place.offset)
             body = file.read(size)
-        if len(body) != size or zlib.crc32(body) != place.checksum:
+        if len(body) != size or zlib.crc32(body, place.seed) != place.checksum:
             raise FormatError(
                 f"{place.segment} is damaged at the pair {' '.join(pair)}: delete that file and run again, "
                 "only its pairs are matched again"
@@ -101,7 +104,10 @@ class RawStore:
         names = "\0".join(pair).encode()
         body = names.ljust(-(-len(names) // 4) * 4, b"\0") + self._pack(matches)
         names_bytes = len(body) - self.match_bytes * len(matches)
-        header = HEADER.pack(self.magic, names_bytes, len(matches), *sizes[0], *sizes[1], zlib.crc32(body))
+        header = HEADER.pack(self.magic, names_bytes, len(matches), *sizes[0], *sizes[1], 0)
+        seed = _seed(header)
+        checksum = zlib.crc32(body, seed)
+        header = header[:-4] + checksum.to_bytes(4, "little")
         file = self._writable()
         start = file.tell()
         try:
@@ -114,7 +120,7 @@ class RawStore:
                 "make room and run the same command again"
             ) from None
         segment, offset = Path(file.name), start + HEADER.size
-        self._places[pair] = _Place(segment, offset, names_bytes, len(matches), sizes, zlib.crc32(body))
+        self._places[pair] = _Place(segment, offset, names_bytes, len(matches), sizes, seed, checksum)
         self._last_good = start + HEADER.size + len(body)
         if time.monotonic() - self._flushed > FLUSH_SECONDS:
             self.flush()
@@ -143,22 +149,22 @@ class RawStore:
         return sorted(self.folder.glob("[0-9]*.matches")) if self.folder.is_dir() else []
 
     def _index(self, segment: Path, verify: bool) -> int:
-        """Find the records of a segment. Returns where the last whole one ends."""
-        size = segment.stat().st_size
-        end = 0
+        """Find the records of a segment, without damaged ones. Returns where the last whole one ends."""
+        size, stop, end = segment.stat().st_size, 0, 0
         with open(segment, "rb") as file:
             while len(header := file.read(HEADER.size)) == HEADER.size:
                 magic, names_bytes, count, w0, h0, w1, h1, checksum = HEADER.unpack(header)
-                start = end + HEADER.size
+                start = stop + HEADER.size
                 stop = start + names_bytes + self.match_bytes * count
-                if magic != self.magic or stop > size:
+                if magic not in (self.magic, self.earlier) or stop > size:
                     break
-                body = file.read(stop - start if verify else names_bytes)
-                if verify and zlib.crc32(body) != checksum:
-                    break
-                name0, name1 = body[:names_bytes].rstrip(b"\0").decode(errors="replace").split("\0")
-                self._places[name0, name1] = _Place(segment, start, names_bytes, count, ((w0, h0), (w1, h1)), checksum)
+                body = file.read(stop - start if verify or not self.match_bytes else names_bytes)
                 file.seek(stop)
+                seed, names = _seed(header), body[:names_bytes].rstrip(b"\0").decode(errors="replace").split("\0")
+                if len(names) != 2 or (len(body) == stop - start and zlib.crc32(body, seed) != checksum):
+                    continue
+                place = _Place(segment, start, names_bytes, count, ((w0, h0), (w1, h1)), seed, checksum)
+                self._places[names[0], names[1]] = place
                 end = stop
         return end
 
@@ -182,7 +188,7 @@ class RawStore:
 class CountStore(RawStore):
     """How many matches each pair has, without the matches: for retrieval, which looks at far more pairs than it keeps."""
 
-    magic = b"PDN1"
+    magic, earlier = b"PDN2", b"PDN1"
     match_bytes = 0
 
     def __contains__(self, pair: tuple[str, str]) -> bool:
@@ -238,6 +244,11 @@ def _keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
             f"the matches in {folder} were made with other settings ({'; '.join(changes)}): "
             "choose another output, or overwrite"
         )
+
+
+def _seed(header: bytes) -> int:
+    """The checksum of a header, on which that of the record goes on."""
+    return 0 if header[:4] in BODY_ONLY else zlib.crc32(header[:-4])
 
 
 def _write_all(file: BinaryIO, data: bytes) -> None:

@@ -36,6 +36,16 @@ def check_name(name: str, where: str = "") -> None:
         raise FormatError(f"{where}{textwrap.shorten(ascii(name), 80, placeholder='...')} {problem}")
 
 
+def check_listed(first: str | None, *others: str) -> None:
+    """Refuse names that cannot stand in a pair list; `first`, if any, is to begin a line."""
+    for name in ((first,) if first is not None else ()) + others:
+        if name.split() != [name]:
+            raise FormatError(f"'{name}' cannot stand in a pair list, which separates names by blanks: rename it")
+        check_name(name)
+    if first is not None and first.startswith(("#", BOM)):
+        raise FormatError(f"'{first}' cannot begin a line of a pair list, where it would be a comment: rename it")
+
+
 def unique_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Pairs without repetitions, reversed repetitions and pairs of an image with itself."""
     seen: dict[tuple[str, str], tuple[str, str]] = {}
@@ -51,9 +61,11 @@ def pair_key(name0: str, name1: str, separator: str = "/") -> str:
 
 
 def check_keys(pairs: Iterable[tuple[str, str]]) -> None:
-    """Refuse pairs that would overwrite each other in a match file: `a/b.jpg` and `a-b.jpg` are one name there."""
+    """Refuse names that are none, and pairs that would overwrite each other: `a/b.jpg` and `a-b.jpg` are one in hloc files."""
     owners: dict[str, tuple[str, str]] = {}
     for pair in pairs:
+        for name in pair:
+            check_name(name)
         for name0, name1 in (pair, pair[::-1]):
             other = owners.setdefault(pair_key(name0, name1), pair)
             if set(other) != set(pair):
@@ -82,12 +94,7 @@ def write_pairs(path: Path | str, pairs: Iterable[tuple[str, str]]) -> None:
     """Write a pair list at once. Names with spaces cannot be written: hloc and COLMAP split lines at blanks."""
     lines = []
     for pair in pairs:
-        for name in pair:
-            if name.split() != [name]:
-                raise FormatError(f"'{name}' cannot stand in a pair list, which separates names by blanks: rename it")
-            check_name(name)
-        if pair[0].startswith(("#", BOM)):
-            raise FormatError(f"'{pair[0]}' cannot begin a line of a pair list, where it would be a comment: rename it")
+        check_listed(*pair)
         lines.append(f"{pair[0]} {pair[1]}\n")
     write_text(path, "".join(lines))
 

@@ -1,8 +1,10 @@
 """Raw matches survive kills, full disks and second processes, and are never mixed with those of other settings."""
 
 import resource
+import struct
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from pdc_sfm.errors import BusyError, FormatError, SettingsError
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.store import journal
-from pdc_sfm.store.journal import RawStore, open_raw_store
+from pdc_sfm.store.journal import CountStore, RawStore, open_raw_store
 
 SIZES = ((640, 480), (800, 600))
 
@@ -79,7 +81,33 @@ def test_a_flipped_bit_in_the_last_segment_is_noticed(filled):
     data = bytearray(segment.read_bytes())
     data[60] ^= 1
     segment.write_bytes(data)
-    assert len(RawStore(filled)) == 0
+    store = RawStore(filled)
+    assert store.pairs() == [("db/ü 1.jpg", "y"), ("x", "z")]  # the others are whole
+    assert_same(store.read(("db/ü 1.jpg", "y")), some_matches(1))
+
+
+def test_every_byte_of_a_record_is_under_its_checksum(tmp_path):
+    for kind in (RawStore, CountStore):
+        folder = tmp_path / kind.__name__
+        with open_raw_store(folder, {}, kind=kind) as store:
+            store.append(("a", "b"), some_matches(0, 3), SIZES)
+        segment = folder / "00000.matches"
+        whole = segment.read_bytes()
+        for place in range(len(whole)):
+            segment.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
+            assert len(kind(folder)) == 0
+            with open_raw_store(folder, {}, kind=kind) as store:
+                store.append(("a", "b"), some_matches(0, 3), SIZES)
+            assert kind(folder).count(("a", "b")) == 3
+            assert kind(folder).sizes(("a", "b")) == SIZES
+
+
+def test_stores_of_the_version_before_are_read(tmp_path):
+    matches = some_matches(0)
+    body = b"a\0b\0" + b"".join(x.astype("<f4").tobytes() for x in (matches.keypoints0, matches.keypoints1, matches.scores))
+    header = struct.pack("<4s7I", b"PDM1", 4, 20, *SIZES[0], *SIZES[1], zlib.crc32(body))
+    (tmp_path / "00000.matches").write_bytes(header + body)
+    assert_same(RawStore(tmp_path).read(("a", "b")), matches)
 
 
 def test_damage_in_an_older_segment_is_named_when_it_is_read(filled, monkeypatch):
