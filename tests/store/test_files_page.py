@@ -61,8 +61,8 @@ def test_a_record_of_the_journal_is_as_the_page_says(run):
     data = (run.raw / "00000.matches").read_bytes()
     magic, names, count, *sizes, checksum = struct.unpack("<4s7I", data[:32])
     body = data[32:]
-    assert (magic, sizes, names % 4) == (b"PDM1", [64, 48, 64, 48], 0)
-    assert zlib.crc32(body) == checksum
+    assert (magic, sizes, names % 4) == (b"PDM2", [64, 48, 64, 48], 0)
+    assert zlib.crc32(data[:28] + body) == checksum
     assert body[:names].rstrip(b"\0").decode().split("\0") == list(PAIR)
     numbers = np.frombuffer(body[names:], "<f4")
     points0, points1, scores = np.split(numbers, [2 * count, 4 * count])
