@@ -27,7 +27,9 @@ def read_image(path: Path | str) -> np.ndarray:
     flags = cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
     try:
         image = cv2.imdecode(data, flags) if data.size else None
-    except cv2.error:
+    except cv2.error as error:
+        if error.code == cv2.Error.StsNoMem:  # the image may be a good one
+            raise MemoryError(f"not enough memory to read {path}") from None
         image = None
     if image is None:
         raise ImageError(f"{path} is not a readable image ({data.size} bytes): replace or remove it")

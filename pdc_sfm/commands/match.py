@@ -95,6 +95,8 @@ def tell(result: MatchResult) -> int:
         print(f"{result.repeated} lines of the list repeat a pair, in this or the other order: each is matched once")
     if result.with_itself:
         print(f"{result.with_itself} lines of the list pair an image with itself: left out")
+    for remark in loop.remarks:
+        print(remark, file=sys.stderr)
     if loop.pairs:
         print(f"matched {loop.pairs} pairs with {loop.encoded} encodings of {loop.images} images")
     if summary is None:

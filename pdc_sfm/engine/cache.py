@@ -77,6 +77,15 @@ class CodeCache(Generic[Code]):
         while self.bytes > self.budget and self._codes:
             self._drop_latest()
 
+    def shrink(self) -> bool:
+        """Hold half of what is held from now on; False if there is nothing to let go."""
+        if not self._codes:
+            return False
+        self.budget = self.bytes // 2
+        while self.bytes > self.budget:
+            self._drop_latest()
+        return True
+
     def finish_step(self) -> None:
         """Go on to the next step."""
         images = self._steps[self._step]

@@ -27,6 +27,7 @@ class LoopReport:
     images: int = 0  # distinct images encoded
     bad: dict[str, str] = field(default_factory=dict)  # image -> what is wrong with it
     skipped: list[Pair] = field(default_factory=list)  # pairs left out for it
+    remarks: dict[str, None] = field(default_factory=dict)  # what the user should know, in order
 
 
 def match_missing(
@@ -78,6 +79,9 @@ class _Loop:
         self.note(done)
         usable = [pair for pair in todo if self.report.bad.keys().isdisjoint(pair)]
         self.note(Done(skipped=[pair for pair in todo if not self.report.bad.keys().isdisjoint(pair)]))
+        if size is not None and memory < 2 * size:
+            said = f"memory={memory} bytes holds no two codes of {size}: images are encoded again and again; give more"
+            self.report.remarks[said] = None
         if size is not None:
             plan = make_plan(names, usable, max(2, memory // max(1, size)))
             for _, done in pool.run("match", plan, len(usable)):
@@ -94,6 +98,7 @@ class _Loop:
         report.images = len(self.seen)
         report.bad |= done.bad
         report.skipped += done.skipped
+        report.remarks |= dict.fromkeys(done.remarks)
         self.reused += done.reused
         self.bar.set_postfix(hits=f"{self.reused / max(1, self.reused + report.encoded):.0%}", refresh=False)
         self.bar.update(len(done.found) + len(done.skipped))

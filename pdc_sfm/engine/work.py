@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from pdc_sfm.engine.cache import CodeCache
 from pdc_sfm.engine.reading import ReadAhead
-from pdc_sfm.errors import ImageError
+from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.workers import Block
 
+T = TypeVar("T")
 Pair = tuple[str, str]
 LOOK_AHEAD = 256  # steps searched for images to read next
 
@@ -60,6 +61,7 @@ class Done:
     bad: dict[str, str] = field(default_factory=dict)  # image -> what is wrong with it
     encoded: list[str] = field(default_factory=list)
     reused: int = 0  # codes that were in memory
+    remarks: list[str] = field(default_factory=list)  # what the user should know
 
 
 class PairWork:
@@ -162,8 +164,8 @@ class PairWork:
 
     def _encode(self, name: str, done: Done) -> Any | None:
         try:
-            image = self._reader.take(name)
-            code = self._matcher.encode(image, name)
+            image = self._sparing(lambda: self._reader.take(name), name, done)
+            code = self._sparing(lambda: self._matcher.encode(image, name), name, done)
         except ImageError as error:
             if self._strict:
                 raise
@@ -174,10 +176,42 @@ class PairWork:
         return code
 
     def _match(self, waiting: list[tuple[Pair, tuple[Any, Any]]], done: Done) -> None:
-        pairs = [pair for pair, _ in waiting]
-        for pair, matches in zip(pairs, self._match_many(pairs, [codes for _, codes in waiting])):
+        pairs, codes = [pair for pair, _ in waiting], [codes for _, codes in waiting]
+        try:
+            found = self._match_many(pairs, codes)
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            if len(pairs) > 1:
+                done.remarks.append(f"memory did not suffice for {len(pairs)} pairs at a time: they are matched one by one")
+            found = [self._match_one(pair, code, done) for pair, code in zip(pairs, codes)]
+        for pair, matches in zip(pairs, found):
             done.found.append(Found(pair, matches, (self._sizes[pair[0]], self._sizes[pair[1]])))
         waiting.clear()
+
+    def _match_one(self, pair: Pair, codes: tuple[Any, Any], done: Done) -> RawMatches:
+        return self._sparing(lambda: self._match_many([pair], [codes])[0], " ".join(pair), done)
+
+    def _sparing(self, work: Callable[[], T], what: str, done: Done) -> T:
+        """Do something; where memory does not suffice, again with half the codes kept, at last with none."""
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+            held = self._cache.bytes
+            if not self._cache.shrink():
+                raise SettingsError(
+                    f"there is not enough memory for {what}: set a lower dense.max_side or dense.min_side, or free some"
+                )
+            done.remarks.append(f"memory did not suffice: {self._cache.budget >> 20} MB of codes are kept, not {held >> 20}")
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether that is what an error says: Python's, torch's of the processor and of a GPU."""
+    said = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(s in str(error) for s in said))
 
 
 def _match_many(matcher: Matcher) -> MatchMany:
