@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
 from pdc_sfm import __version__
 from pdc_sfm.errors import UserError
+from pdc_sfm.interrupts import KEPT, Interrupted, interruptible
 
 # verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`.
 VERBS = {
@@ -33,7 +35,7 @@ VERBS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0: done, 1: done but something was left out, 2: the user must mend something."""
+    """Run one command. Returns 0: done, 1: something was left out, 2: the user must mend something; 130 or 143: stopped."""
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="pdc-sfm",
@@ -50,17 +52,28 @@ def main(argv: Sequence[str] | None = None) -> int:
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
     try:
-        args = _parse(parser, argv)
-        return args.run(args) or 0
+        with interruptible():
+            args = _parse(parser, argv)
+            return args.run(args) or 0
     except UserError as error:
-        print(f"pdc-sfm: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("pdc-sfm: interrupted; what was finished is kept, the same command continues", file=sys.stderr)
-        return 130
+        return _say(error, 2)
+    except KeyboardInterrupt as error:
+        stop = error if isinstance(error, Interrupted) else Interrupted(signal.SIGINT)
+        return _say(stop, stop.code)
     except BrokenPipeError:  # the reader of our output (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a full disk, a folder that may not be written, a file that vanished
+        if error.errno is None:
+            raise
+        return _say(f"{error.strerror}{f': {error.filename}' if error.filename else ''}; {KEPT}", 2)
+    except MemoryError as error:
+        return _say(f"there is not enough memory ({error or 'of this machine'}): free some, or use smaller images; {KEPT}", 2)
+
+
+def _say(what: object, code: int) -> int:
+    print(f"pdc-sfm: {' '.join(str(what).split())}", file=sys.stderr)
+    return code
 
 
 def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:

@@ -1,0 +1,67 @@
+"""SIGTERM and Ctrl-C end a command the same way: one line, and what was finished is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+
+PATIENCE = 5.0  # seconds until a command that is deep inside a library is ended from outside
+KEPT = "what was finished is kept, the same command continues"
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal arrived that asks this process to end."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    @property
+    def code(self) -> int:
+        """The exit code that shells give a process ended by this signal: 130 or 143."""
+        return 128 + self.number
+
+    def __str__(self) -> str:
+        return f"{'interrupted' if self.number == signal.SIGINT else 'terminated'}; {KEPT}"
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Turn SIGTERM and Ctrl-C into `Interrupted`, also where a library keeps Python from hearing of them.
+
+    Nothing happens outside the main thread, and handlers that a command sets itself (training saves its state) win.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ended = threading.Event()
+
+    def receive(number: int, _: object) -> None:
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
+    listen, speak = os.pipe()
+    os.set_blocking(speak, False)
+    waker = signal.set_wakeup_fd(speak, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(listen, receive, ended), daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        signal.set_wakeup_fd(waker)
+        os.close(speak)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watch(listen: int, receive: object, ended: threading.Event) -> None:
+    """End the process if a signal was not heeded in time: every file is whole at any moment, so that loses nothing."""
+    with os.fdopen(listen, "rb", buffering=0) as signals:
+        while heard := signals.read(1):
+            if heard[0] in (signal.SIGTERM, signal.SIGINT) and signal.getsignal(heard[0]) is receive:
+                if not ended.wait(PATIENCE) and signal.getsignal(heard[0]) is receive:
+                    print(f"\npdc-sfm: {Interrupted(heard[0])}", file=sys.stderr, flush=True)
+                    os._exit(128 + heard[0])

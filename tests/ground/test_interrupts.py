@@ -1,0 +1,77 @@
+"""SIGTERM and Ctrl-C end a command with one line and the exit code that shells expect, wherever it is."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from pdc_sfm.cli import main
+from pdc_sfm.interrupts import Interrupted, interruptible
+
+COMMAND = """
+import ctypes, sys, time
+from pdc_sfm import cli, interrupts
+from pdc_sfm.commands import weights
+interrupts.PATIENCE = 0.3
+
+def work(args):
+    print("ready", flush=True)
+    if sys.argv[1] == "python":
+        time.sleep(30)
+    for _ in range(100):
+        ctypes.CDLL(None).poll(None, 0, 3000)
+
+weights.run = work
+sys.exit(cli.main(["weights", "inspect", "x"]))
+"""
+
+
+@pytest.mark.parametrize("where", ["python", "library"])
+@pytest.mark.parametrize(("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")])
+def test_a_signal_ends_a_command_with_one_line(where, number, code, word):
+    process = subprocess.Popen([sys.executable, "-c", COMMAND, where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    begun = time.monotonic()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert said.split("\n")[-2] == f"pdc-sfm: {word}; what was finished is kept, the same command continues"
+    assert "Traceback" not in said
+    assert time.monotonic() - begun < 15
+
+
+def test_handlers_are_as_before_afterwards():
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    with pytest.raises(Interrupted), interruptible():
+        signal.raise_signal(signal.SIGTERM)
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_another_thread_is_left_alone():
+    said = []
+    thread = threading.Thread(target=lambda: said.append(main(["weights", "inspect", "nowhere.pth"])))
+    thread.start()
+    thread.join()
+    assert said == [2]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [(OSError(28, "No space left on device", "out/a.h5"), "No space left on device: out/a.h5; what was finished is kept"),
+     (PermissionError(13, "Permission denied", "/x"), "Permission denied: /x"), (MemoryError(), "there is not enough memory")],
+)  # fmt: skip
+def test_what_the_machine_refuses_is_one_line(monkeypatch, capsys, error, line):
+    from pdc_sfm.commands import weights
+
+    def work(args):
+        raise error
+
+    monkeypatch.setattr(weights, "run", work)
+    assert main(["weights", "inspect", "x"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"pdc-sfm: {line}")
+    assert said.count("\n") == 1
