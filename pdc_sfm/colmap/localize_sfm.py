@@ -26,6 +26,8 @@ from pdc_sfm.settings import require, to_dict
 from pdc_sfm.store.pair_lists import read_retrieval
 from pdc_sfm.store.readers import FeatureFile, MatchFile, open_features, open_matches
 
+MOVED = 0.005  # of the larger side: as far as most keypoints of a model may be from those of its feature file
+
 
 @dataclasses.dataclass(frozen=True)
 class LocalizationSettings:
@@ -153,16 +155,17 @@ class _QueryReader:
         return Query(name, camera, to_colmap(keypoints.points), found)
 
     def _check(self, image: str) -> None:
-        """The model must have been made from these features: same keypoints, same order."""
+        """The model must have been made from these features: same keypoints, same order, if moved then a little."""
         if image in self._checked or image not in self._features:
             return
         self._checked.add(image)
-        points2D = self._lookup.model.image(self.image_ids[image]).points2D
+        posed = self._lookup.model.image(self.image_ids[image])
+        points2D, limit = posed.points2D, max(1.0, MOVED * max(posed.camera.width, posed.camera.height))
         if len(points2D) == 0:  # was not among the pairs of the model
             return
         points = to_colmap(self._features.keypoints(image).points)
         some = np.linspace(0, len(points) - 1, min(len(points), 20)).astype(int)
-        if len(points) != len(points2D) or any(np.abs(points2D[int(i)].xy - points[i]).max() > 1 for i in some):
+        if len(points) != len(points2D) or np.median([np.abs(points2D[i].xy - points[i]).max() for i in some]) > limit:
             raise FormatError(
                 f"{image} has {len(points2D)} keypoints in the model and {len(points)}, or other ones, in the feature "
                 "file: model and features do not belong together"

@@ -16,9 +16,10 @@ from pdc_sfm.colmap.cameras import CameraSettings
 from pdc_sfm.colmap.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.mappers import Models, map_globally, map_incrementally
 from pdc_sfm.colmap.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize
-from pdc_sfm.colmap.options import thread_count
+from pdc_sfm.colmap.options import pipeline_options, thread_count
 from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.quiet import colmap_log
+from pdc_sfm.colmap.sharpening import sharpen
 from pdc_sfm.colmap.verification import VerificationSettings, unverified, verify_by_estimation
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.files import atomic_folder, exclusive
@@ -35,6 +36,7 @@ class ReconstructionSettings:
     verify: bool = True  # false: take the matches as they are
     min_score: float = 0.0  # matches below are not used
     two_view_tracks: bool = False  # also points seen by two images only
+    sharpen: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # in points.ply; the model keeps all
     seed: int = 0
     threads: int = 0  # 0: all cores
@@ -69,9 +71,10 @@ def reconstruct(
         _fill_database(folder / "database.db", images, inputs, settings)
         models = _run(folder, images, settings, mapper_options)
         model, others = models[0], models[1:]
+        moved = _sharpen(model, images, settings, mapper_options)
         summary = summarize(model, inputs.listed)
         remarks = _remarks(model, others, inputs.names)
-        notes = {"settings": to_dict(settings), "left_out": inputs.left_out, "remarks": remarks}
+        notes = {"settings": to_dict(settings), "left_out": inputs.left_out, "remarks": remarks, **moved}
         save_model(folder, model, summary, notes, settings.keep_outliers)
         for number, other in enumerate(others, start=1):
             (folder / "models" / str(number)).mkdir(parents=True)
@@ -123,6 +126,19 @@ def _run(
             "(more overlap, camera.params, or a lower min_score may help; --verbose shows what COLMAP tried)"
         )
     return models
+
+
+def _sharpen(
+    model: pycolmap.Reconstruction,
+    images: Path,
+    settings: ReconstructionSettings,
+    mapper_options: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    if not settings.sharpen:
+        return {}
+    extra = mapper_options if settings.mapper == "incremental" else None
+    options = pipeline_options(settings.seed, settings.threads, settings.two_view_tracks, settings.camera.refine, extra)
+    return {"sharpened": dataclasses.asdict(sharpen(model, images, options.get_global_bundle_adjustment()))}
 
 
 def _remarks(model: pycolmap.Reconstruction, others: Models, names: Collection[str]) -> tuple[str, ...]:

@@ -1,0 +1,143 @@
+"""A model made exact by the images: observations move to where their surroundings look alike, cameras follow.
+
+Matches of a network are right to about half a pixel, and neighbours share their errors, so that bundle adjustment cannot
+average them away. But they are near enough for the images to tell the rest. Each point carries a small square of surface;
+its best image shows how it looks; in every other image the square is laid over what is seen there. The place of the match
+is the prior, so nothing moves where there is no texture. Then all is adjusted with a robust loss, and once more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm.colmap.alignment import GRID, lay_over, sample
+from pdc_sfm.colmap.observations import NEIGHBOURS, Observations, Surfaces, surfaces
+from pdc_sfm.colmap.progress import progress
+
+ROUNDS = 2
+BLOCK = 50_000  # points at a time
+OPEN_IMAGES = 16
+ALIKE = 0.7  # correlation that a new place must reach
+FARTHEST = 3.0  # pixels that an observation may move, of images shrunk until errors are about half a pixel
+USUAL_ERROR = 0.5
+LOSS_SCALE = 0.5
+MAX_ERROR, MIN_ANGLE = 4.0, 1.5  # pixels and degrees, COLMAP's own: what remains outside is removed
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharpening:
+    """What was done to a model."""
+
+    observations: int
+    moved: int
+    median_move: float  # pixels
+
+
+def sharpen(model: pycolmap.Reconstruction, images: Path, options: pycolmap.BundleAdjustmentOptions) -> Sharpening:
+    """Move the observations of a model (its `points2D`) by what the images show, and adjust it. Works in place.
+
+    `options` say what bundle adjustment may change, and with how many threads.
+    """
+    if model.num_points3D() <= NEIGHBOURS:
+        return Sharpening(0, 0, 0.0)
+    before = Observations.of(model)
+    for _ in range(ROUNDS):
+        if not _move(model, images):
+            break
+        _adjust(model, options)
+    moves = np.linalg.norm(Observations.of(model).places - before.places, axis=1)
+    moved = moves[moves > 0]
+    if not len(moved):
+        return Sharpening(len(moves), 0, 0.0)
+    pycolmap.ObservationManager(model).filter_all_points3D(MAX_ERROR * _shrink(model), MIN_ANGLE)
+    model.update_point_3d_errors()
+    return Sharpening(len(moves), len(moved), float(np.median(moved)))
+
+
+def _adjust(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOptions) -> None:
+    """Bundle adjustment in which observations far off count little."""
+    options.print_summary = False
+    options.ceres.loss_function_type = pycolmap.LossFunctionType.CAUCHY
+    options.ceres.loss_function_scale = LOSS_SCALE * _shrink(model)
+    config = pycolmap.BundleAdjustmentConfig()
+    for image_id in model.reg_image_ids():
+        config.add_image(image_id)
+    if options.refine_rig_from_world:
+        config.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
+    pycolmap.create_default_bundle_adjuster(options, config, model).solve()
+    model.update_point_3d_errors()
+
+
+def _shrink(model: pycolmap.Reconstruction) -> float:
+    """How much smaller the images must be for the usual error to be half a pixel."""
+    errors = [point.error for point in model.points3D.values()]
+    return max(1.0, float(np.median(errors)) / USUAL_ERROR)
+
+
+def _move(model: pycolmap.Reconstruction, images: Path) -> int:
+    """Lay every observation over its point's best one. Returns how many found a place."""
+    seen = Observations.of(model)
+    squares, shrink = surfaces(model, seen), _shrink(model)
+    read = functools.lru_cache(OPEN_IMAGES)(lambda image_id: _grey(images / model.image(image_id).name, shrink))
+    order = np.argsort(seen.image_id[squares.best], kind="stable")  # blocks of points seen by few images
+    block_of = np.empty(len(order), np.int64)
+    block_of[order] = np.arange(len(order)) // BLOCK
+    rows_of_block = np.argsort(block_of[seen.point], kind="stable")
+    ends = np.cumsum(np.bincount(block_of[seen.point]))
+    blocks = progress(np.split(rows_of_block, ends[:-1]), "sharpening", "block")
+    return sum(_move_block(model, seen, squares, rows, read) for rows in blocks)
+
+
+def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, read) -> int:
+    """Move the observations `rows`: all those of some points."""
+    points, local = np.unique(seen.point[rows], return_inverse=True)
+    best = squares.best[points]
+    templates = np.empty((len(points), len(GRID)), np.float32)
+    for image_id in np.unique(seen.image_id[best]).tolist():
+        mine = np.flatnonzero(seen.image_id[best] == image_id)
+        steps = _project_steps(model, image_id, seen.xyz[points[mine]], squares.steps[points[mine]])
+        grey, scale = read(image_id)
+        templates[mine] = sample(grey, seen.places[best[mine]] * scale, steps)
+    others, count = squares.best[seen.point[rows]] != rows, 0
+    for image_id in np.unique(seen.image_id[rows]).tolist():
+        mine = np.flatnonzero(others & (seen.image_id[rows] == image_id))
+        if not len(mine):
+            continue
+        which = rows[mine]
+        steps = _project_steps(model, image_id, seen.xyz[seen.point[which]], squares.steps[seen.point[which]])
+        grey, scale = read(image_id)
+        old = seen.places[which] * scale
+        new, alike = lay_over(grey, old, steps, templates[local[mine]])
+        good = (alike > ALIKE) & (np.linalg.norm(new - old, axis=1) < FARTHEST)
+        points2D = model.image(image_id).points2D
+        for index, place in zip(seen.index[which[good]].tolist(), new[good] / scale):
+            points2D[index].xy = place
+        count += int(good.sum())
+    return count
+
+
+def _project_steps(model, image_id: int, xyz: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Steps (n, 2, 3) along the surface at points (n, 3), as pixels (n, 2, 2) of an image; in it shrunk they are as long."""
+    image = model.image(image_id)
+    pose = np.asarray(image.cam_from_world().matrix())
+    ends = np.stack([xyz[:, None] - steps, xyz[:, None] + steps])  # (2, n, 2, 3)
+    local = ends.reshape(-1, 3) @ pose[:, :3].T + pose[:, 3]
+    return np.subtract(*np.asarray(image.camera.img_from_cam(local)).reshape(*ends.shape[:-1], 2)[::-1]) / 2
+
+
+def _grey(path: Path, shrink: float) -> tuple[np.ndarray, np.ndarray]:
+    """A grey image (H, W) float32, slightly smoothed as interpolation needs it, and its size by that of the original."""
+    import cv2
+
+    from pdc_sfm.images import read_image
+
+    grey = cv2.cvtColor(read_image(path), cv2.COLOR_RGB2GRAY).astype(np.float32)
+    size = grey.shape[1], grey.shape[0]
+    if shrink > 1:
+        grey = cv2.resize(grey, [max(1, round(side / shrink)) for side in size], interpolation=cv2.INTER_AREA)
+    return cv2.GaussianBlur(grey, (0, 0), 0.7), np.divide(grey.shape[::-1], size)
