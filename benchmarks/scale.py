@@ -1,0 +1,222 @@
+"""A million pairs on 1 to 64 GPUs, simulated with the scheduler and the workers of the product. Needs no images.
+
+    python benchmarks/scale.py [--gpus 1 2 4 8 16 32 64] [--encode 0.046] [--decode 0.050] ...
+
+The list is the real covisibility list of Aachen (pairs-db-covis20, 56,717 pairs of 4,328 images), repeated: as many
+copies as fit, each with images of its own, and for the rest links from one copy to the next, at random: a pair (i, j)
+of the list becomes a pair of image i of a copy and image j of the next.
+
+Simulated with the product's own code: the order (`order_pairs`), the giving out of blocks (`Shares`), what each worker
+does with them (`PairWork`: cache, encodings). Only the clock is made up: seconds of an encoding and of a decoding are
+arguments; each worker has at most two blocks, as in `RayPool`; results wait for the one writer. Reading of images is
+hidden behind the network (threads read ahead), so that it costs no time here; the rate it needs is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import pickle
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from pdc_sfm.engine.order import order_pairs  # noqa: E402
+from pdc_sfm.engine.work import Found, PairWork, Plan  # noqa: E402
+from pdc_sfm.matches.types import RawMatches  # noqa: E402
+from pdc_sfm.store.journal import open_raw_store  # noqa: E402
+from pdc_sfm.store.pair_lists import read_pairs, unique_pairs  # noqa: E402
+from pdc_sfm.workers import Block, Shares  # noqa: E402
+from pdc_sfm.workers.ray_pool import DEPTH  # noqa: E402
+
+LIST = ROOT.parent / "shared/data/aachen/hloc_pairs/pairs-db-covis20.txt"
+MATCH_BYTES = 20
+
+
+def repeated(path: Path, total: int) -> tuple[int, np.ndarray]:
+    """The number of images and the pairs of copies of a list with links between them, `total` in all."""
+    pairs = unique_pairs(read_pairs(path))
+    number = {name: i for i, name in enumerate(dict.fromkeys(name for pair in pairs for name in pair))}
+    one = np.array([(number[a], number[b]) for a, b in pairs])
+    copies = total // len(one)
+    rng = np.random.default_rng(0)
+    parts = [one + len(number) * copy for copy in range(copies)]
+    links = one[rng.integers(0, len(one), total - copies * len(one))]
+    first = rng.integers(0, copies, len(links))
+    parts.append(np.stack((links[:, 0] + len(number) * first, links[:, 1] + len(number) * ((first + 1) % copies)), 1))
+    every = np.unique(np.concatenate(parts), axis=0)  # of links drawn twice, one
+    print(f"{len(every):,} pairs of {copies * len(number):,} images: {copies} copies of {path.name}, ", end="")
+    print(f"{len(every) - copies * len(one):,} links between them")
+    return copies * len(number), every
+
+
+# --- workers whose time is counted, not spent ---------------------------------------------------------------------------
+
+
+class Code:
+    def __init__(self, nbytes: int):
+        self.nbytes = nbytes
+
+
+class NoMatcher:
+    """Codes of the right size and nothing else."""
+
+    def __init__(self, nbytes: int):
+        self.code = Code(nbytes)
+
+    def encode(self, image: np.ndarray, name: int) -> Code:
+        return self.code
+
+    def match(self, code0: Code, code1: Code) -> None:
+        return None
+
+
+class Numbers:
+    """Names of images that are their numbers: a million of strings would only take time."""
+
+    def __getitem__(self, number: int) -> int:
+        return int(number)
+
+
+class NoFolder:
+    def __truediv__(self, name: int) -> None:
+        return None
+
+
+def new_worker(args: argparse.Namespace) -> PairWork:
+    image, nbytes = np.zeros((1, 1, 3), np.uint8), int(args.code * 1e6)
+    return PairWork(NoFolder(), NoMatcher(nbytes), memory=int(args.memory * 1e9), readers=0, read=lambda _: image)
+
+
+class Queue:
+    """The plain way, to compare: the next block of the list to whoever asks."""
+
+    def __init__(self, count: int, size: int):
+        self.count, self.size, self.start = count, size, 0
+
+    def take(self, worker: int) -> Block | None:
+        start, self.start = self.start, min(self.count, self.start + self.size)
+        return Block(start, self.start, self.start) if start < self.count else None
+
+
+@dataclass
+class Run:
+    """What a simulated run took."""
+
+    seconds: float  # until the last block was written
+    encodings: int
+    idle: float  # seconds that workers waited at the end for the last one, on average
+    writing: float  # seconds the writer was busy
+
+
+def simulate(plan: Plan, gpus: int, blocks: Shares | Queue, per_pair: float, args: argparse.Namespace) -> Run:
+    """Blocks go to workers, results to the writer in the order in which they are finished."""
+    workers = [new_worker(args) for _ in range(gpus)]
+    free = [args.start] * gpus  # when each worker will have finished what it has
+    finished: list[tuple[float, int, int]] = []  # (when, worker, pairs) of blocks on their way to the writer
+    encodings, now, writing = 0, args.start, 0.0
+
+    def hand_out(worker: int, when: float) -> None:
+        nonlocal encodings
+        block = blocks.take(worker)
+        if block is None:
+            return
+        done = workers[worker].match(plan, block)
+        encodings += len(done.encoded)
+        cost = len(done.encoded) * args.encode + len(done.found) * args.decode
+        free[worker] = max(free[worker], when) + cost
+        heapq.heappush(finished, (free[worker], worker, len(done.found)))
+
+    for _ in range(DEPTH):
+        for worker in range(gpus):
+            hand_out(worker, args.start)
+    while finished:
+        when, worker, pairs = heapq.heappop(finished)
+        now = max(now, when) + pairs * per_pair
+        writing += pairs * per_pair
+        hand_out(worker, now)
+    return Run(now, encodings, max(free) - sum(free) / gpus, writing)
+
+
+# --- the one writer -----------------------------------------------------------------------------------------------------
+
+
+def append_seconds(matches: int) -> float:
+    """Processor seconds of the writer for a pair: unpacking what a worker sent, checksum, write."""
+    rng = np.random.default_rng(0)
+    points = rng.random((2, matches, 2), np.float32)
+    found = Found(("db/000000.jpg", ""), RawMatches(*points, points[0, :, 0]), ((640, 480), (640, 480)))
+    sent, count = pickle.dumps(found, protocol=5), 200
+    with tempfile.TemporaryDirectory() as folder, open_raw_store(Path(folder) / "raw", {}) as store:
+        start = time.process_time()
+        for i in range(count):
+            pair = pickle.loads(sent)
+            store.append(("db/000000.jpg", f"db/{i:06d}.jpg"), pair.matches, pair.sizes)
+        return (time.process_time() - start) / count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    number = {"type": float, "metavar": "X"}
+    parser.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
+    parser.add_argument("--encode", **number, default=0.046, help="seconds to encode an image (0.046)")
+    parser.add_argument("--decode", **number, default=0.050, help="seconds for a pair, both directions (0.050)")
+    parser.add_argument("--code", **number, default=32.1, help="MB of a code (32.1)")
+    parser.add_argument("--memory", **number, default=8.0, help="GB for codes of each worker (8)")
+    parser.add_argument("--image", **number, default=0.5, help="MB of an image file (0.5)")
+    parser.add_argument("--matches", type=int, default=10_000, help="matches of a pair (10,000)")
+    parser.add_argument("--link", **number, default=500.0, help="MB/s to the writer and its disk (500)")
+    parser.add_argument("--assemble", **number, default=7.0, help="seconds for a million matches to become tracks (7)")
+    parser.add_argument("--start", **number, default=30.0, help="seconds until workers are ready (30)")
+    parser.add_argument("--block", type=int, default=32, help="pairs of a block (32)")
+    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--list", type=Path, default=LIST, help="the covisibility list")
+    args = parser.parse_args()
+    if not args.list.is_file():
+        parser.error(f"{args.list} is not here: give a pair list with --list")
+    images, pairs = repeated(args.list, args.pairs)
+    capacity = max(2, int(args.memory * 1e9 // (args.code * 1e6)))
+    begun = time.process_time()
+    plan = Plan(Numbers(), pairs[order_pairs(pairs, capacity)].astype(np.int32))
+    print(f"ordered for {capacity} codes of {args.code:g} MB in {time.process_time() - begun:.0f} s of one core")
+    own = append_seconds(args.matches)
+    pair_bytes = args.matches * MATCH_BYTES
+    per_pair = max(own, pair_bytes / (args.link * 1e6))
+    print(f"a pair returns {pair_bytes / 1e3:.0f} kB; the writer takes {1e3 * per_pair:.2f} ms for it ", end="")
+    print(f"({1e3 * own:.2f} ms of its processor, measured here; {args.link:g} MB/s)\n")
+    table(plan, images, per_pair, args)
+
+
+def table(plan: Plan, images: int, per_pair: float, args: argparse.Namespace) -> None:
+    count = len(plan.pairs)
+    print(" GPUs    hours  speed-up  busy  encodings  images read   returned  idle at   writer  encodings/image")
+    print("                               per image   TB     MB/s       MB/s      end     busy  by a plain queue")
+    alone = None
+    for gpus in args.gpus:
+        run = simulate(plan, gpus, Shares(count, gpus, args.block), per_pair, args)
+        plain = simulate(plan, gpus, Queue(count, args.block), per_pair, args)
+        alone = alone or run.seconds * gpus
+        read, returned = run.encodings * args.image, count * args.matches * MATCH_BYTES / 1e6
+        work = run.encodings * args.encode + count * args.decode
+        print(
+            f"{gpus:5} {run.seconds / 3600:8.2f} {alone / run.seconds:9.1f} {work / gpus / run.seconds:5.0%} "
+            f"{run.encodings / images:10.2f} {read / 1e6:5.2f} {read / run.seconds:8.1f} {returned / run.seconds:10.1f} "
+            f"{run.idle:6.1f} s {run.writing / run.seconds:7.0%} {plain.encodings / images:14.2f}",
+            flush=True,
+        )
+    rate = work / count  # seconds of a GPU for a pair
+    hours = count * args.matches / 1e6 * args.assemble / 3600
+    print(f"\nOne writer suffices for {rate / per_pair:.0f} GPUs at {rate * 1e3:.0f} ms a pair.")
+    print(f"Assembling the two files follows, in one process: {count * args.matches / 1e9:.1f}e9 matches, ", end="")
+    print(f"{hours:.1f} hours at {args.assemble:g} s a million: as long as matching on {alone / 3600 / hours:.1f} GPUs.")
+
+
+if __name__ == "__main__":
+    main()
