@@ -183,7 +183,9 @@ def match_time(name: str, title: str) -> Callable[[Context], list[Row]]:
         total = sum(value for key, value in found.items() if not key.startswith("loading")) / pairs
         what = f"time of a whole run outside the network, {title}"
         texts = f"of {seconds(total)} a pair: {shown}", "less than 10 %"
-        note = f"one thread, {count} images, {pairs / count:.1f} pairs an image (fewer: a larger share); loading, once: {seconds(found['loading libraries and weights'])}"
+        loading = seconds(found["loading libraries and weights"])
+        note = f"one thread, {count} images, {pairs / count:.1f} pairs an image (with fewer the share is larger); "
+        note += f"loading, once: {loading}"
         return [Row("match run", what, bench.outside_share(found), *texts, note, kind="share")]
 
     return step
