@@ -96,7 +96,7 @@ def new_worker(args: argparse.Namespace) -> PairWork:
 
 
 class Queue:
-    """The plain way, to compare: the next block of the list to whoever asks."""
+    """The plain way, to compare: the next block of the list to whoever asks, each a job of its own."""
 
     def __init__(self, count: int, size: int):
         self.count, self.size, self.start = count, size, 0
@@ -196,24 +196,25 @@ def main() -> None:
 
 def table(plan: Plan, images: int, per_pair: float, args: argparse.Namespace) -> None:
     count = len(plan.pairs)
-    print(" GPUs    hours  speed-up  busy  encodings  images read   returned  idle at   writer  encodings/image")
-    print("                               per image   TB     MB/s       MB/s      end     busy  by a plain queue")
+    print(" GPUs    hours  speed-up  busy  encodings   images read    returned   idle at  writer")
+    print("                               per image     TB     MB/s       MB/s       end    busy")
     alone = None
     for gpus in args.gpus:
         run = simulate(plan, gpus, Shares(count, gpus, args.block), per_pair, args)
-        plain = simulate(plan, gpus, Queue(count, args.block), per_pair, args)
         alone = alone or run.seconds * gpus
         read, returned = run.encodings * args.image, count * args.matches * MATCH_BYTES / 1e6
         work = run.encodings * args.encode + count * args.decode
         print(
             f"{gpus:5} {run.seconds / 3600:8.2f} {alone / run.seconds:9.1f} {work / gpus / run.seconds:5.0%} "
-            f"{run.encodings / images:10.2f} {read / 1e6:5.2f} {read / run.seconds:8.1f} {returned / run.seconds:10.1f} "
-            f"{run.idle:6.1f} s {run.writing / run.seconds:7.0%} {plain.encodings / images:14.2f}",
+            f"{run.encodings / images:10.2f} {read / 1e6:6.2f} {read / run.seconds:8.1f} {returned / run.seconds:10.1f} "
+            f"{run.idle:7.1f} s {run.writing / run.seconds:7.0%}",
             flush=True,
         )
+    plain = simulate(plan, 1, Queue(count, args.block), per_pair, args)
     rate = work / count  # seconds of a GPU for a pair
     hours = count * args.matches / 1e6 * args.assemble / 3600
-    print(f"\nOne writer suffices for {rate / per_pair:.0f} GPUs at {rate * 1e3:.0f} ms a pair.")
+    print(f"\nBlocks as jobs of their own, without shares: {plain.encodings / images:.2f} encodings per image.")
+    print(f"One writer suffices for {rate / per_pair:.0f} GPUs at {rate * 1e3:.0f} ms a pair.")
     print(f"Assembling the two files follows, in one process: {count * args.matches / 1e9:.1f}e9 matches, ", end="")
     print(f"{hours:.1f} hours at {args.assemble:g} s a million: as long as matching on {alone / 3600 / hours:.1f} GPUs.")
 

@@ -12,6 +12,7 @@ import numpy as np
 from pdc_sfm.engine.cache import CodeCache
 from pdc_sfm.engine.reading import ReadAhead
 from pdc_sfm.errors import ImageError, SettingsError
+from pdc_sfm.images import read_image
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.workers import Block
@@ -80,10 +81,11 @@ class PairWork:
         batch: int = 1,
         strict: bool = False,
         match_many: MatchMany | None = None,
+        read: Callable[[Path], np.ndarray] = read_image,
     ):
         self._matcher, self._memory, self._batch, self._strict = matcher, memory, batch, strict
         self._match_many = match_many or _match_many(matcher)
-        self._reader = ReadAhead(folder, readers)
+        self._reader = ReadAhead(folder, readers, read)
         self._bad: dict[str, str] = {}
         self._sizes: dict[str, Size] = {}
         self._plan = Plan([], np.zeros((0, 2), np.int64))
