@@ -12,6 +12,7 @@ Example:
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from pdc_sfm.commands.mapping_arguments import add_settings
@@ -32,12 +33,12 @@ def run(args: argparse.Namespace) -> None:
     from pdc_sfm.evaluation.plots import plot_calibration, plot_sparsification
     from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, SceneTruth, evaluate_scene, summarize, text
     from pdc_sfm.evaluation.tables import write_json
+    from pdc_sfm.files import write_text
     from pdc_sfm.matcher import MatchSettings, load_matcher
-    from pdc_sfm.scenes import SceneSettings, write_scene
     from pdc_sfm.settings import load_settings, to_dict
 
     settings = load_settings(SceneEvaluationSettings, args.config, args.settings)
-    folder = args.scene or write_scene(args.output / "scene", SceneSettings())
+    folder = args.scene or _rendered(args.output / "scene")
     truth = SceneTruth(folder)
     pairs = truth.pairs(settings)
     matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
@@ -47,8 +48,19 @@ def run(args: argparse.Namespace) -> None:
     print(text(summary))
     content = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), "groups": summary}
     write_json(args.output / "results.json", content)
+    write_text(args.output / "results.txt", text(summary) + "\n")
     whole = DenseScores.union([scores.dense for scores in groups.values()])
     plot_sparsification(whole.mean_curves(), args.output / "sparsification.png", "The built-in scene")
     if whole.kept:
         plot_calibration(whole.calibration, args.output / "calibration.png", "The built-in scene")
     print(args.output / "results.json")
+
+
+def _rendered(folder: Path) -> Path:
+    """The scene of the default settings, on all cores, unless it is there."""
+    from pdc_sfm.colmap.progress import progress
+    from pdc_sfm.scenes import SceneSettings, write_scene
+
+    settings = SceneSettings()
+    with progress(None, "scene", "image", settings.total) as bar:
+        return write_scene(folder, settings, os.cpu_count() or 1, lambda *_: bar.update())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from shift_matcher import MovedMatcher, picture
 
+from pdc_sfm.cli import main
 from pdc_sfm.errors import FormatError
 from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, SceneTruth, evaluate_scene, summarize, text
 from pdc_sfm.images import write_image
@@ -64,6 +65,19 @@ def test_an_exact_matcher_gets_full_marks_and_the_right_epipolar_lines(scene):
     assert summary["database"]["ours"]["epipolar"] == 1
     assert summary["night"]["dense"]["aepe"] == pytest.approx(16, abs=1e-3)  # the picture moves the other way
     assert "night" in text(summary)
+
+
+def test_the_command_prints_both_rows_and_writes_figures_and_plots(scene, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("pdc_sfm.matcher.load_matcher", lambda *_: MovedMatcher((-8, 0)))
+    output = tmp_path / "out"
+    assert main(["evaluate", "scene", "--scene", str(scene.folder), "--output", str(output), "partners=1"]) == 0
+    printed = capsys.readouterr().out
+    assert len([line for line in printed.splitlines() if line.split()[:2] in (["day", "ours"], ["day", "sift"])]) == 2
+    assert (output / "results.txt").read_text() in printed
+    assert {path.name for path in output.iterdir()} == {
+        "results.json", "results.txt", "sparsification.png", "calibration.png",
+    }  # fmt: skip
+    assert set(json.loads((output / "results.json").read_text())["groups"]) == {"database", "day", "night"}
 
 
 def test_a_scene_without_depth_says_how_to_get_it(tmp_path):
