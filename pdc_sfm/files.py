@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
 import shutil
 from collections.abc import Iterator
@@ -34,6 +35,13 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
             os.close(folder)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def remove_leftovers(*paths: Path) -> None:
+    """Remove what killed processes left of unfinished files. The caller holds the lock of these files."""
+    for path in paths:
+        for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+            partial.unlink(missing_ok=True)
 
 
 def write_text(path: Path | str, text: str) -> None:

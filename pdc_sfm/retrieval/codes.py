@@ -19,7 +19,7 @@ from torch import Tensor
 from pdc_sfm.dense.views import SMALLEST, View
 from pdc_sfm.engine.reading import ReadAhead
 from pdc_sfm.errors import FormatError, ImageError, SettingsError
-from pdc_sfm.files import atomic_path
+from pdc_sfm.files import atomic_path, remove_leftovers
 from pdc_sfm.images import read_image
 from pdc_sfm.network import ImageCode, PDCNet
 from pdc_sfm.pixels import Size
@@ -151,6 +151,7 @@ class CodeFolder:
         path = self.folder / f"{number:05d}.safetensors"
         tensors = {f"level{level}": x.contiguous() for level, x in codes.code.features.items()}
         content = {"names": codes.names, "sizes": codes.sizes, "made_by": self.made_by}
+        remove_leftovers(path)
         with atomic_path(path) as partial:
             save_file(tensors, partial, metadata={"pdc_sfm.codes": json.dumps(content)})
         self.parts.append(path)

@@ -14,6 +14,7 @@ from typing import Any
 import h5py
 
 from pdc_sfm.errors import SettingsError
+from pdc_sfm.files import remove_leftovers
 from pdc_sfm.matches.tracks import TrackSettings
 from pdc_sfm.settings import differences
 from pdc_sfm.store.flow_rule import write_by_flow
@@ -21,7 +22,7 @@ from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import check_keys
 from pdc_sfm.store.readers import open_features
 from pdc_sfm.store.rules import Job, Pair, write_by_cells
-from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, remove_leftovers, write_record
+from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, write_record
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,13 +35,6 @@ def new_h5(path: Path | str) -> Iterator[h5py.File]:
         raise StorageError(
             f"cannot write {path}: {reason}. All matched pairs are kept: make room and run the same command again"
         ) from None
-
-
-def remove_leftovers(*paths: Path) -> None:
-    """Remove what killed processes left of unfinished files. The caller holds the lock of these files."""
-    for path in paths:
-        for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-            partial.unlink(missing_ok=True)
 
 
 def write_keypoints(

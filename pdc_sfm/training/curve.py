@@ -15,6 +15,7 @@ class Table:
 
     def __init__(self, path: Path, iteration: int = 0):
         self.path = path
+        self.behind = False  # a row could not be written: the next one writes all
         self.rows = [row for row in read_table(path) if row["iteration"] <= iteration]
         if path.exists():
             self._rewrite()
@@ -23,13 +24,16 @@ class Table:
         """Append a row; new columns may appear at any time."""
         known = set(self.rows[0]) if self.rows else set()
         self.rows.append(dict(row))
-        if len(self.rows) == 1 or not set(row) <= known:
+        whole = self.behind or len(self.rows) == 1 or not set(row) <= known
+        self.behind = True
+        if whole:
             names = list(dict.fromkeys(name for r in self.rows for name in r))
             self.rows = [{name: r.get(name, math.nan) for name in names} for r in self.rows]
             self._rewrite()
-            return
-        with open(self.path, "a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow([_text(row.get(name, math.nan)) for name in self.rows[0]])
+        else:
+            with open(self.path, "a", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerow([_text(row.get(name, math.nan)) for name in self.rows[0]])
+        self.behind = False
 
     def _rewrite(self) -> None:
         with atomic_path(self.path) as partial, open(partial, "w", newline="", encoding="utf-8") as file:

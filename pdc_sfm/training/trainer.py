@@ -11,14 +11,14 @@ import json
 import math
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
-from pdc_sfm.errors import CheckpointError
-from pdc_sfm.files import exclusive, write_text
+from pdc_sfm.errors import CheckpointError, UserError
+from pdc_sfm.files import exclusive, remove_leftovers, write_text
 from pdc_sfm.settings import differences, to_dict
 from pdc_sfm.training import checkpoint
 from pdc_sfm.training.batch import Batch, collate
@@ -47,6 +47,7 @@ class Progress:
     iteration: int = 0  # iterations done
     minutes: float = 0.0
     validated: float = 0.0  # minute of the last validation
+    validated_at: int | None = None  # its iteration
     best: dict[str, float] = field(default_factory=dict)
 
 
@@ -81,6 +82,8 @@ def train(
     if not group.leads:
         return Trainer(source, validation, settings, output, device, group, quiet=True).run()
     with exclusive(output / "last.safetensors"):
+        names = ("last.safetensors", "best.safetensors", "train.csv", "validation.csv", "curve.png", "settings.yaml")
+        remove_leftovers(*(output / name for name in names))
         return Trainer(source, validation, settings, output, device, group, quiet).run()
 
 
@@ -102,7 +105,8 @@ class Trainer:
             torch.manual_seed(settings.seed + group.rank)
         if group.leads:
             self.train_table = Table(output / "train.csv", self.progress.iteration)
-            self.validation_table = Table(output / "validation.csv", self.progress.iteration)
+            at = self.progress.validated_at  # a validation whose result was not saved is done again
+            self.validation_table = Table(output / "validation.csv", self.progress.iteration if at is None else at)
             self._write_settings()
         self.fixed: dict[str, list[Batch]] = {}
         self.sums: dict[str, list[float]] = {}
@@ -135,6 +139,8 @@ class Trainer:
                 self._look_after(p.iteration == end)
                 clock += time.monotonic() - now  # only iterations count as training
             if self.group.leads:
+                if p.iteration >= end and p.validated_at != p.iteration and stop.received is None:  # killed before it
+                    self._validate()
                 self._save()
         return TrainResult(p.iteration, p.minutes, p.best, signal.Signals(stop.received) if stop.received else None)
 
@@ -154,7 +160,7 @@ class Trainer:
             return
         validation_due = last or self.progress.minutes - self.progress.validated >= self.settings.validation.minutes
         if validation_due or time.monotonic() - self.saved >= self.settings.checkpoint_minutes * 60:
-            self._save_or_warn()
+            self._write_or_warn(self._save)
             self.saved = time.monotonic()
         if validation_due:
             self._validate()
@@ -187,7 +193,7 @@ class Trainer:
         row = {"iteration": self.progress.iteration, "minutes": self.progress.minutes}
         row["rate"] = self.stepper.optimiser.param_groups[0]["lr"]
         row |= {name: sum(v) / len(v) for name, v in self.sums.items()}
-        self.train_table.add(row)
+        self._write_or_warn(lambda: self.train_table.add(row))
         shown.set_postfix_str(f"loss {row['loss']:.3f}")
         self.sums.clear()
 
@@ -206,13 +212,13 @@ class Trainer:
             more = validate(self.stepper.result, fixed) if fixed else {}
             figures |= {f"{kind}_{name}": value for name, value in more.items()}
         figures["score"] = (figures["score"] + figures.get("real_score", figures["score"])) / 2
-        p.validated = p.minutes
-        self.validation_table.add({"iteration": p.iteration, "minutes": p.minutes} | figures)
-        if figures["score"] >= p.best.get("score", -1.0):
+        p.validated, p.validated_at = p.minutes, p.iteration
+        row = {"iteration": p.iteration, "minutes": p.minutes} | figures
+        self._write_or_warn(lambda: self.validation_table.add(row))
+        if figures["score"] >= p.best.get("score", -1.0) and self._write_or_warn(lambda: self._save_best(figures)):
             p.best = {"iteration": p.iteration, **figures}
-            extra = {"pdc_sfm.training": self._card(figures)}
-            save_network(self.output / "best.safetensors", self.stepper.result, extra=extra)
-        draw_curve(self.train_table.rows, self.validation_table.rows, self.output / "curve.png")
+        curve = self.output / "curve.png"
+        self._write_or_warn(lambda: draw_curve(self.train_table.rows, self.validation_table.rows, curve))
         shown = ("pck_1", "pck_5", "kept", "kept_pck_5", "hard_pck_5", "real_pck_1", "unrelated_confident")
         text = ", ".join(f"{name} {figures[name]:.4f}" for name in shown if name in figures)
         self._say(f"iteration {p.iteration}, {p.minutes:.1f} min: {text}")
@@ -246,12 +252,18 @@ class Trainer:
         facts = {"progress": vars(p), "settings": to_dict(self.settings), "scaler": stepper.scaler.state_dict()}
         checkpoint.save_state(self.state_path, groups, facts)
 
-    def _save_or_warn(self) -> None:
-        """During a run a full disk is no reason to stop: there will be another try."""
+    def _save_best(self, figures: dict[str, float]) -> None:
+        extra = {"pdc_sfm.training": self._card(figures)}
+        save_network(self.output / "best.safetensors", self.stepper.result, extra=extra)
+
+    def _write_or_warn(self, write: Callable[[], None]) -> bool:
+        """During a run a full disk is no reason to stop: there will be another try. Returns whether it was written."""
         try:
-            self._save()
-        except CheckpointError as error:
+            write()
+        except (OSError, UserError) as error:
             self._say(f"pdc-sfm: {error}; training goes on and will try again")
+            return False
+        return True
 
     def _load(self) -> None:
         groups, facts = checkpoint.load_state(self.state_path)

@@ -152,13 +152,17 @@ def save_network(path: Path | str, network: PDCNet, half: bool = False, extra: M
 
 
 def save_tensors(path, tensors: Mapping[str, Tensor], settings: NetworkSettings, half=False, extra=None) -> None:
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     dtype = torch.float16 if half else torch.float32
     data = {n: (t.to(dtype) if t.is_floating_point() else t).contiguous().cpu().clone() for n, t in tensors.items()}
     metadata = {METADATA_KEY: json.dumps(to_dict(settings)), **(extra or {})}
-    with atomic_path(path) as partial:
-        save_file(data, partial, metadata=metadata)
+    try:
+        with atomic_path(path) as partial:
+            save_file(data, partial, metadata=metadata)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot save {path}: {error}; what was there before is intact") from None
 
 
 def sha256(path: Path | str) -> str:

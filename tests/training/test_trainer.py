@@ -13,6 +13,7 @@ from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.network import NetworkSettings
 from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import from_dict, load_settings
+from pdc_sfm.training import curve, trainer
 from pdc_sfm.training.batch import collate
 from pdc_sfm.training.checkpoint import load_state, save_state
 from pdc_sfm.training.curve import read_table
@@ -153,6 +154,45 @@ def test_a_stopped_run_continues_to_the_same_numbers(undisturbed, tmp_path, pair
             assert torch.equal(value, actual[group][name]), f"{group}/{name}"
     columns = [[row["loss"] for row in read_table(folder / "train.csv")] for folder in (reference, tmp_path)]
     assert columns[0] == columns[1]
+
+
+def test_a_run_killed_in_its_last_validation_validates_when_continued(undisturbed, tmp_path, monkeypatch):
+    settings, reference, _ = undisturbed
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer, "validate", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(settings, tmp_path)
+    assert not (tmp_path / "best.safetensors").exists()
+    (tmp_path / ".last.safetensors.1.partial").write_bytes(b"what a killed process left")
+    assert run(settings, tmp_path).best
+    expected, actual = (read_checkpoint(folder / "best.safetensors").tensors for folder in (reference, tmp_path))
+    assert all(torch.equal(value, actual[name]) for name, value in expected.items())
+    assert run(settings, tmp_path).iteration == 5  # and once is enough
+    assert [row["iteration"] for row in read_table(tmp_path / "validation.csv")] == [5]
+    assert not list(tmp_path.glob(".*.partial"))
+
+
+def test_a_disk_that_is_full_for_a_while_costs_no_row_and_no_state(tmp_path, monkeypatch):
+    full, real = [True], curve.atomic_path
+
+    def atomic_path(path):
+        if full:
+            raise OSError(28, "No space left on device", str(path))
+        return real(path)
+
+    monkeypatch.setattr(curve, "atomic_path", atomic_path)
+    table = curve.Table(tmp_path / "train.csv")
+    for iteration in (1, 2):
+        with pytest.raises(OSError, match="No space"):
+            table.add({"iteration": iteration, "loss": 0.5})
+    full.clear()
+    table.add({"iteration": 3, "loss": 0.25})
+    table.add({"iteration": 4, "loss": 0.125})
+    assert [row["loss"] for row in read_table(tmp_path / "train.csv")] == [0.5, 0.5, 0.25, 0.125]
 
 
 def test_a_finished_run_can_be_extended(undisturbed, tmp_path):
