@@ -46,14 +46,13 @@ def repeated(path: Path, total: int) -> tuple[int, np.ndarray]:
     number = {name: i for i, name in enumerate(dict.fromkeys(name for pair in pairs for name in pair))}
     one = np.array([(number[a], number[b]) for a, b in pairs])
     copies = total // len(one)
-    rng = np.random.default_rng(0)
     parts = [one + len(number) * copy for copy in range(copies)]
-    links = one[rng.integers(0, len(one), total - copies * len(one))]
-    first = rng.integers(0, copies, len(links))
-    parts.append(np.stack((links[:, 0] + len(number) * first, links[:, 1] + len(number) * ((first + 1) % copies)), 1))
-    every = np.unique(np.concatenate(parts), axis=0)  # of links drawn twice, one
+    some = np.random.default_rng(0).choice(copies * len(one), total - copies * len(one), replace=False)
+    copy, link = some // len(one), one[some % len(one)]
+    parts.append(np.stack((link[:, 0] + len(number) * copy, link[:, 1] + len(number) * ((copy + 1) % copies)), 1))
+    every = np.concatenate(parts)
     print(f"{len(every):,} pairs of {copies * len(number):,} images: {copies} copies of {path.name}, ", end="")
-    print(f"{len(every) - copies * len(one):,} links between them")
+    print(f"{len(some):,} links between them")
     return copies * len(number), every
 
 
@@ -179,6 +178,8 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1_000_000)
     parser.add_argument("--list", type=Path, default=LIST, help="the covisibility list")
     args = parser.parse_args()
+    if args.pairs < 120_000:
+        parser.error("at least two copies of the list: --pairs 120000")
     if not args.list.is_file():
         parser.error(f"{args.list} is not here: give a pair list with --list")
     images, pairs = repeated(args.list, args.pairs)
