@@ -12,6 +12,8 @@ from pdc_sfm.scenes.conditions import Conditions, database_conditions, day_condi
 from pdc_sfm.scenes.plan import HALF, ground_height
 from pdc_sfm.scenes.settings import SceneSettings
 
+# A query sees its target from a side and distance that the walk has, give or take
+IN_VIEW, SAME_SIDE, ZOOM = np.radians(22), np.radians(30), 1.7
 Role = Literal["db", "day", "night"]
 
 
@@ -37,10 +39,13 @@ def plan_shots(settings: SceneSettings, taken: np.ndarray) -> list[Shot]:
     for k in range(settings.database):
         camera = _on_the_walk(settings, k / settings.database, k, taken, random)
         shots.append(_shot("db", k, camera, database_conditions(k, settings.database, random), random))
+    walked = [shot.camera for shot in shots]
     for k in range(settings.day_queries):
-        shots.append(_shot("day", k, _elsewhere(settings, k, taken, random), day_conditions(k, random), random))
+        camera = _elsewhere(settings, k, taken, walked, random)
+        shots.append(_shot("day", k, camera, day_conditions(k, random), random))
     for k in range(settings.night_queries):
-        shots.append(_shot("night", k, _elsewhere(settings, k, taken, random), night_conditions(k, random), random))
+        camera = _elsewhere(settings, k, taken, walked, random)
+        shots.append(_shot("night", k, camera, night_conditions(k, random), random))
     return shots
 
 
@@ -70,17 +75,31 @@ def _round(angle: float, extent: tuple[float, float]) -> np.ndarray:
     return np.array([c, s]) * (abs(c / extent[0]) ** 4 + abs(s / extent[1]) ** 4) ** -0.25
 
 
-def _elsewhere(settings: SceneSettings, k: int, taken: np.ndarray, random: np.random.Generator) -> Camera:
-    """Anywhere on the square with something to see; other phones, every fourth held upright."""
-    for _ in range(500):
+def _elsewhere(
+    settings: SceneSettings, k: int, taken: np.ndarray, walked: list[Camera], random: np.random.Generator
+) -> Camera:
+    """Anywhere on the square with something to see that the walk showed as well; other phones, every fourth held upright."""
+    for _ in range(2000):
         eye = random.uniform([2.0 - HALF[0], 2.0 - HALF[1]], [HALF[0] - 2.0, HALF[1] - 2.0])
         ahead = random.uniform(0, 2 * np.pi)
         target = _round(ahead, HALF)
-        if 13 < np.linalg.norm(target - eye) < 28 and _clear(eye, target, taken):
+        if 13 < np.linalg.norm(target - eye) < 28 and _clear(eye, target, taken) and _shown(eye, target, walked):
             break
     focal = max(settings.width, settings.height) * random.uniform(0.74, 0.95)
     size = (settings.height, settings.width) if k % 4 == 3 else (settings.width, settings.height)
     return _camera(eye, target, size, focal, random)
+
+
+def _shown(eye: np.ndarray, target: np.ndarray, walked: list[Camera]) -> bool:
+    """Whether two of the cameras look at the target from a similar side and distance: no map holds what none showed."""
+    similar = 0
+    for camera in walked:
+        ahead, other = camera.cam_from_world[2, :2], target - camera.centre[:2]
+        own = target - eye
+        far, near = np.linalg.norm(other), np.linalg.norm(own)
+        in_view = ahead @ other > np.cos(IN_VIEW) * far * np.linalg.norm(ahead)
+        similar += in_view and own @ other > np.cos(SAME_SIDE) * far * near and max(far / near, near / far) < ZOOM
+    return similar >= min(2, len(walked))
 
 
 def _clear(eye: np.ndarray, target: np.ndarray, taken: np.ndarray, reach: float = 4.5) -> bool:
