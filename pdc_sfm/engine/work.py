@@ -83,7 +83,7 @@ class PairWork:
         match_many: MatchMany | None = None,
         read: Callable[[Path], np.ndarray] = read_image,
     ):
-        self._matcher, self._memory, self._batch, self._strict = matcher, memory, batch, strict
+        self._matcher, self._batch, self._strict = matcher, batch, strict
         self._match_many = match_many or _match_many(matcher)
         self._reader = ReadAhead(folder, readers, read)
         self._bad: dict[str, str] = {}
@@ -128,7 +128,7 @@ class PairWork:
     def _begin_share(self, plan: Plan, block: Block) -> None:
         """From here on the cache knows the steps up to the share's end. Codes that they need stay."""
         kept = {**self._first, **{self._plan.names[image]: code for image, code in self._cache.codes()}}
-        self._cache = CodeCache(plan.pairs[block.start : block.end].tolist(), self._memory)
+        self._cache = CodeCache(plan.pairs[block.start : block.end].tolist(), self._cache.budget)
         if kept:
             numbers = np.unique(plan.pairs[block.start : block.end]).tolist()
             for image in numbers:

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ QUIET = {
 }
 ALONE = {**QUIET, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # on any system: listen to this machine only
 TOKEN = "RAY_AUTH_TOKEN"  # and to its owner; without it Ray writes one into the home folder
+KNOCK_SECONDS = 10
 SOCKET_ROOM = 30  # characters of the temporary folder: sockets below it have names of 107 at most
 
 
@@ -38,6 +40,8 @@ def import_ray() -> ModuleType:
 @contextlib.contextmanager
 def connected(address: str | None, cores: int) -> Iterator[ModuleType]:
     """Ray, connected to the cluster at `address`, or to a new one of so many cores. One that is there already serves."""
+    if address and address != "auto":
+        _knock(address)
     with _environment(QUIET if address else {**ALONE, TOKEN: secrets.token_hex(32)}):
         ray = import_ray()
         if ray.is_initialized():
@@ -56,12 +60,24 @@ def _init(ray: ModuleType, address: str, **options: Any) -> None:
         try:
             ray.init(address, log_to_driver=False, logging_level="critical", configure_logging=True, **options)
         except ConnectionError:
-            raise ClusterError(
-                f"there is no Ray cluster at ray.address={address}: start it with `ray start --head`, "
-                "or leave ray.address out"
-            ) from None
+            raise _nobody(address) from None
         except (RuntimeError, ValueError, OSError) as error:
             raise ClusterError(f"Ray does not start: {str(error).strip().splitlines()[0]}") from None
+
+
+def _knock(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
+    except (OSError, ValueError):
+        raise _nobody(address) from None
+
+
+def _nobody(address: str) -> ClusterError:
+    return ClusterError(
+        f"there is no Ray cluster at ray.address={address}: start it with `ray start --head`, or leave ray.address out"
+    )
 
 
 def _folder(stack: contextlib.ExitStack) -> str:

@@ -155,7 +155,7 @@ def test_what_kills_every_worker_is_left_to_the_end_and_users_errors_keep_their_
         assert pool.call("process", None) not in (first, os.getpid())
 
 
-def test_a_cluster_without_room_or_without_existence_is_one_line(cluster):
+def test_a_cluster_without_room_for_a_worker_is_one_line(cluster):
     with open_pool("ray", RaySettings(cores=64), Doubling) as pool, pytest.raises(ClusterError, match="has 64 cores"):
         pool.call("process", None)
     with open_pool("ray", RaySettings(), Doubling, device="cuda") as pool, pytest.raises(ClusterError, match="1 GPUs"):

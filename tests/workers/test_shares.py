@@ -98,3 +98,9 @@ def test_without_ray_one_line_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with open_pool("ray", RaySettings(), Doubling) as pool, pytest.raises(ClusterError, match=r"pdc_sfm\[ray\]"):
         pool.call("double", [1])
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense"])
+def test_a_cluster_that_is_not_there_is_one_line_at_once(address):
+    with open_pool("ray", RaySettings(address=address), Doubling) as pool, pytest.raises(ClusterError, match=address):
+        pool.call("double", [1])
