@@ -37,7 +37,7 @@ def test_an_unknown_name_is_one_line_that_lists_the_known(capsys):
     assert capsys.readouterr().err.startswith("pdc-sfm: no preset achen")
 
 
-def test_a_wheel_carries_them(tmp_path):
+def test_a_wheel_carries_them_and_all_else_that_is_not_python(tmp_path):
     source = tmp_path / "source"
     skip = shutil.ignore_patterns("__pycache__", "*.safetensors", "network", "scenes", "training")
     shutil.copytree(ROOT / "pdc_sfm", source / "pdc_sfm", symlinks=True, ignore=skip)
@@ -49,6 +49,8 @@ def test_a_wheel_carries_them(tmp_path):
     )
     with zipfile.ZipFile(tmp_path / done.stdout.split()[-1]) as wheel:
         wheel.extractall(tmp_path / "site")
+    for name in ("report/page.css", "report/page.js", "weights/compact.md"):
+        assert (tmp_path / "site" / "pdc_sfm" / name).is_file()
     code = "from pdc_sfm.presets import preset_path as p; print(p('aachen')); print(p('compact', 'train'))"
     elsewhere = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     told = subprocess.run(
