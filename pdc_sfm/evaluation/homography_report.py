@@ -42,7 +42,7 @@ def summarize(result: HomographyResult, settings: HomographySettings, weights: s
 
 def text(summary: dict[str, Any]) -> str:
     """The tables."""
-    parts = [_dense_table(summary["dense"]), _ause_table(summary["dense"]), _match_table(summary["matches"])]
+    parts = [dense_table(summary["dense"]), _ause_table(summary["dense"]), match_table(summary["matches"])]
     whole = list(summary["dense"].values())[-1]
     if "calibration" in whole:
         parts.append(_calibration_table(whole))
@@ -74,7 +74,7 @@ def write_results(folder: Path, result: HomographyResult, summary: dict[str, Any
     return written
 
 
-def _dense_table(dense: dict[str, Any]) -> str:
+def dense_table(dense: dict[str, Any]) -> str:
     rows = [
         [
             kind,
@@ -100,7 +100,7 @@ def _ause_table(dense: dict[str, Any]) -> str:
     return table(head, rows, "AUSE: how far each ranking is from the oracle (lower is better)")
 
 
-def _match_table(matches: dict[str, Any]) -> str:
+def match_table(matches: dict[str, Any]) -> str:
     head = [
         "kind",
         *(f"{who}{what}" for what in ("matches", "<=1 px", "<=5 px", f"H<={SOUND:g} px") for who in ("", "SIFT ")),
