@@ -19,7 +19,7 @@ class MapperSettings(Protocol):
 
     seed: int
     threads: int
-    two_view_tracks: bool
+    two_view_tracks: bool | None
 
 
 def map_incrementally(

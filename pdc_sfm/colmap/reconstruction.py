@@ -13,17 +13,20 @@ import pycolmap
 
 from pdc_sfm.colmap import database as db
 from pdc_sfm.colmap.cameras import CameraSettings
+from pdc_sfm.colmap.density import thin_out, triangulate_all
 from pdc_sfm.colmap.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.mappers import Models, map_globally, map_incrementally
 from pdc_sfm.colmap.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize
 from pdc_sfm.colmap.options import pipeline_options, thread_count
 from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.quiet import colmap_log
-from pdc_sfm.colmap.sharpening import sharpen
+from pdc_sfm.colmap.sharpening import points_only, sharpen
 from pdc_sfm.colmap.verification import VerificationSettings, unverified, verify_by_estimation
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.files import atomic_folder, exclusive
 from pdc_sfm.settings import require, to_dict
+
+FEW_PARTNERS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +38,8 @@ class ReconstructionSettings:
     verification: VerificationSettings = dataclasses.field(default_factory=VerificationSettings)
     verify: bool = True  # false: take the matches as they are
     min_score: float = 0.0  # matches below are not used
-    two_view_tracks: bool = False  # also points seen by two images only
+    two_view_tracks: bool | None = None  # also points seen by two images only; None: if images have few partners
+    mapping_keypoints: int | None = 8192  # cameras are found by so many of each image, the first; points by all
     sharpen: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # in points.ply; the model keeps all
     seed: int = 0
@@ -43,6 +47,8 @@ class ReconstructionSettings:
 
     def __post_init__(self) -> None:
         require(self.min_score >= 0, f"min_score={self.min_score} must not be negative")
+        top = self.mapping_keypoints
+        require(top is None or top >= 100, f"mapping_keypoints={top} must be at least 100, or null for all")
         require(self.threads >= 0, f"threads={self.threads} must not be negative (0: all cores)")
 
 
@@ -69,12 +75,13 @@ def reconstruct(
         colmap_log(verbose),
     ):
         _fill_database(folder / "database.db", images, inputs, settings)
-        models = _run(folder, images, settings, mapper_options)
-        model, others = models[0], models[1:]
-        moved = _sharpen(model, images, settings, mapper_options)
+        settings = _settle_tracks(folder / "database.db", settings)
+        job = _Job(folder / "database.db", images, settings, mapper_options)
+        models = job.run()
+        model, others = job.finish(models[0]), models[1:]
         summary = summarize(model, inputs.listed)
         remarks = _remarks(model, others, inputs.names)
-        notes = {"settings": to_dict(settings), "left_out": inputs.left_out, "remarks": remarks, **moved}
+        notes = {"settings": to_dict(settings), "left_out": inputs.left_out, "remarks": remarks, **job.notes}
         save_model(folder, model, summary, notes, settings.keep_outliers)
         for number, other in enumerate(others, start=1):
             (folder / "models" / str(number)).mkdir(parents=True)
@@ -108,37 +115,60 @@ def _fill_database(path: Path, images: Path, inputs: MappingInputs, settings: Re
         )
 
 
-def _run(
-    folder: Path, images: Path, settings: ReconstructionSettings, mapper_options: Mapping[str, Any] | None
-) -> Models:
-    scratch = folder / "models"  # COLMAP writes every model it tries
-    scratch.mkdir()
-    refine = settings.camera.refine
-    if settings.mapper == "incremental":
-        models = map_incrementally(folder / "database.db", images, scratch, settings, refine, mapper_options)
-    else:
-        models = map_globally(folder / "database.db", images, scratch, settings, refine, mapper_options)
-    shutil.rmtree(scratch)
-    models = [model for model in models if model.num_points3D() > 0]
-    if not models:
-        raise ReconstructionError(
-            "COLMAP found no model: no two images have enough verified matches seen from different places "
-            "(more overlap, camera.params, or a lower min_score may help; --verbose shows what COLMAP tried)"
-        )
-    return models
+def _settle_tracks(path: Path, settings: ReconstructionSettings) -> ReconstructionSettings:
+    """Where images have few partners, most points are seen by two of them, and cameras need these points too."""
+    if settings.two_view_tracks is not None:
+        return settings
+    with pycolmap.Database.open(path) as database:
+        partners = 2 * database.num_verified_image_pairs() / max(1, database.num_images())
+    return dataclasses.replace(settings, two_view_tracks=partners < FEW_PARTNERS)
 
 
-def _sharpen(
-    model: pycolmap.Reconstruction,
-    images: Path,
-    settings: ReconstructionSettings,
-    mapper_options: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    if not settings.sharpen:
-        return {}
-    extra = mapper_options if settings.mapper == "incremental" else None
-    options = pipeline_options(settings.seed, settings.threads, settings.two_view_tracks, settings.camera.refine, extra)
-    return {"sharpened": dataclasses.asdict(sharpen(model, images, options.get_global_bundle_adjustment()))}
+@dataclasses.dataclass
+class _Job:
+    """A filled database and what is to be made of it."""
+
+    database: Path
+    images: Path
+    settings: ReconstructionSettings
+    mapper_options: Mapping[str, Any] | None
+    dense: bool = False  # whether the database has more keypoints than the mapper saw
+    notes: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def run(self) -> Models:
+        """All models that COLMAP finds, the one with most images first."""
+        settings, database = self.settings, self.database
+        scratch = database.with_name("models")  # COLMAP writes every model it tries
+        scratch.mkdir()
+        thin = scratch / "thin.db"
+        if settings.mapping_keypoints is not None:
+            self.dense = thin_out(database, thin, settings.mapping_keypoints)
+        mapper = map_incrementally if settings.mapper == "incremental" else map_globally
+        chosen = thin if self.dense else database
+        models = mapper(chosen, self.images, scratch, settings, settings.camera.refine, self.mapper_options)
+        shutil.rmtree(scratch)
+        models = [model for model in models if model.num_points3D() > 0]
+        if not models:
+            raise ReconstructionError(
+                "COLMAP found no model: no two images have enough verified matches seen from different places "
+                "(more overlap, camera.params, or a lower min_score may help; --verbose shows what COLMAP tried)"
+            )
+        return models
+
+    def finish(self, model: pycolmap.Reconstruction) -> pycolmap.Reconstruction:
+        """Sharpen a model, then add the points of all other keypoints."""
+        settings = self.settings
+        extra = self.mapper_options if settings.mapper == "incremental" else None
+        refine, tracks = settings.camera.refine, bool(settings.two_view_tracks)
+        options = pipeline_options(settings.seed, settings.threads, tracks, refine, extra)
+        bundle = options.get_global_bundle_adjustment()
+        if settings.sharpen:
+            self.notes["sharpened"] = dataclasses.asdict(sharpen(model, self.images, bundle))
+        if self.dense:
+            model = triangulate_all(model, self.database, self.images, options)
+            if settings.sharpen:
+                sharpen(model, self.images, points_only(bundle), rounds=1)
+        return model
 
 
 def _remarks(model: pycolmap.Reconstruction, others: Models, names: Collection[str]) -> tuple[str, ...]:

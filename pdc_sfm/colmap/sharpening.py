@@ -8,9 +8,11 @@ is the prior, so nothing moves where there is no texture. Then all is adjusted w
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pycolmap
@@ -26,6 +28,7 @@ ALIKE = 0.7  # correlation that a new place must reach
 FARTHEST = 3.0  # pixels that an observation may move, of images shrunk until errors are about half a pixel
 USUAL_ERROR = 0.5
 LOSS_SCALE = 0.5
+FEWEST = 50  # observations that look alike in every image, for cameras to be adjusted by those alone
 MAX_ERROR, MIN_ANGLE = 4.0, 1.5  # pixels and degrees, COLMAP's own: what remains outside is removed
 
 
@@ -38,7 +41,9 @@ class Sharpening:
     median_move: float  # pixels
 
 
-def sharpen(model: pycolmap.Reconstruction, images: Path, options: pycolmap.BundleAdjustmentOptions) -> Sharpening:
+def sharpen(
+    model: pycolmap.Reconstruction, images: Path, options: pycolmap.BundleAdjustmentOptions, rounds: int = ROUNDS
+) -> Sharpening:
     """Move the observations of a model (its `points2D`) by what the images show, and adjust it. Works in place.
 
     `options` say what bundle adjustment may change, and with how many threads.
@@ -46,10 +51,11 @@ def sharpen(model: pycolmap.Reconstruction, images: Path, options: pycolmap.Bund
     if model.num_points3D() <= NEIGHBOURS:
         return Sharpening(0, 0, 0.0)
     before = Observations.of(model)
-    for _ in range(ROUNDS):
-        if not _move(model, images):
+    for _ in range(rounds):
+        seen, alike = _move(model, images)
+        if not alike.any():
             break
-        _adjust(model, options)
+        _adjust_by(model, seen, alike, options)
     moves = np.linalg.norm(Observations.of(model).places - before.places, axis=1)
     moved = moves[moves > 0]
     if not len(moved):
@@ -57,6 +63,37 @@ def sharpen(model: pycolmap.Reconstruction, images: Path, options: pycolmap.Bund
     pycolmap.ObservationManager(model).filter_all_points3D(MAX_ERROR * _shrink(model), MIN_ANGLE)
     model.update_point_3d_errors()
     return Sharpening(len(moves), len(moved), float(np.median(moved)))
+
+
+def _adjust_by(model: pycolmap.Reconstruction, seen: Observations, alike: np.ndarray, options: Any) -> None:
+    """Cameras from the observations that look alike, then all points with these cameras.
+
+    What does not look alike may be right too, but only as exactly as the network knew it.
+    """
+    if not options.refine_rig_from_world:
+        return _adjust(model, options)
+    sure = pycolmap.Reconstruction(model)
+    for image_id, index in zip(seen.image_id[~alike].tolist(), seen.index[~alike].tolist()):
+        if sure.image(image_id).points2D[index].has_point3D():  # its point may be gone already
+            sure.delete_observation(image_id, index)
+    if min(sure.image(image_id).num_points3D for image_id in sure.reg_image_ids()) < FEWEST:
+        sure = model
+    _adjust(sure, options)
+    if sure is model:
+        return
+    for frame_id in model.reg_frame_ids():
+        model.frame(frame_id).rig_from_world = sure.frame(frame_id).rig_from_world
+    for camera_id, camera in sure.cameras.items():
+        model.camera(camera_id).params = camera.params
+    _adjust(model, points_only(options))
+
+
+def points_only(options: pycolmap.BundleAdjustmentOptions) -> pycolmap.BundleAdjustmentOptions:
+    """The same options with all cameras fixed."""
+    chosen = copy.deepcopy(options)
+    chosen.refine_rig_from_world = chosen.refine_sensor_from_rig = False
+    chosen.refine_focal_length = chosen.refine_extra_params = chosen.refine_principal_point = False
+    return chosen
 
 
 def _adjust(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOptions) -> None:
@@ -79,8 +116,8 @@ def _shrink(model: pycolmap.Reconstruction) -> float:
     return max(1.0, float(np.median(errors)) / USUAL_ERROR)
 
 
-def _move(model: pycolmap.Reconstruction, images: Path) -> int:
-    """Lay every observation over its point's best one. Returns how many found a place."""
+def _move(model: pycolmap.Reconstruction, images: Path) -> tuple[Observations, np.ndarray]:
+    """Lay every observation over its point's best one. Returns those before, and which look alike (O,)."""
     seen = Observations.of(model)
     squares, shrink = surfaces(model, seen), _shrink(model)
     read = functools.lru_cache(OPEN_IMAGES)(lambda image_id: _grey(images / model.image(image_id).name, shrink))
@@ -90,11 +127,15 @@ def _move(model: pycolmap.Reconstruction, images: Path) -> int:
     rows_of_block = np.argsort(block_of[seen.point], kind="stable")
     ends = np.cumsum(np.bincount(block_of[seen.point]))
     blocks = progress(np.split(rows_of_block, ends[:-1]), "sharpening", "block")
-    return sum(_move_block(model, seen, squares, rows, read) for rows in blocks)
+    alike = np.zeros(len(seen.point), bool)
+    for rows in blocks:
+        _move_block(model, seen, squares, rows, read, alike)
+    alike[squares.best[seen.point[alike]]] = True
+    return seen, alike
 
 
-def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, read) -> int:
-    """Move the observations `rows`: all those of some points."""
+def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, read, alike: np.ndarray) -> None:
+    """Move the observations `rows`, all those of some points, and mark the moved in `alike`."""
     points, local = np.unique(seen.point[rows], return_inverse=True)
     best = squares.best[points]
     templates = np.empty((len(points), len(GRID)), np.float32)
@@ -103,7 +144,7 @@ def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, 
         steps = _project_steps(model, image_id, seen.xyz[points[mine]], squares.steps[points[mine]])
         grey, scale = read(image_id)
         templates[mine] = sample(grey, seen.places[best[mine]] * scale, steps)
-    others, count = squares.best[seen.point[rows]] != rows, 0
+    others = squares.best[seen.point[rows]] != rows
     for image_id in np.unique(seen.image_id[rows]).tolist():
         mine = np.flatnonzero(others & (seen.image_id[rows] == image_id))
         if not len(mine):
@@ -112,13 +153,12 @@ def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, 
         steps = _project_steps(model, image_id, seen.xyz[seen.point[which]], squares.steps[seen.point[which]])
         grey, scale = read(image_id)
         old = seen.places[which] * scale
-        new, alike = lay_over(grey, old, steps, templates[local[mine]])
-        good = (alike > ALIKE) & (np.linalg.norm(new - old, axis=1) < FARTHEST)
+        new, correlation = lay_over(grey, old, steps, templates[local[mine]])
+        good = (correlation > ALIKE) & (np.linalg.norm(new - old, axis=1) < FARTHEST)
         points2D = model.image(image_id).points2D
         for index, place in zip(seen.index[which[good]].tolist(), new[good] / scale):
             points2D[index].xy = place
-        count += int(good.sum())
-    return count
+        alike[which[good]] = True
 
 
 def _project_steps(model, image_id: int, xyz: np.ndarray, steps: np.ndarray) -> np.ndarray:

@@ -10,7 +10,8 @@ at once. Settings (key=value):
   min_score=0               do not use matches below this confidence
   verification.max_error=4  pixels; also .min_inliers=15 .max_trials=20000 .min_inlier_ratio=0.1
   verify=true               false: take the matches as they are
-  two_view_tracks=false     also points seen by two images only
+  two_view_tracks=null      also points seen by two images only; null: if images have fewer than four partners
+  mapping_keypoints=8192    cameras are found by so many keypoints of each image, points by all; null: by all
   sharpen=true              move observations to where the images themselves agree, then adjust once more
   keep_outliers=false       keep stray points in points.ply (the model keeps all)
   seed=0 threads=0          0 threads: all cores

@@ -142,3 +142,15 @@ def test_unknown_mapper_options_are_named(inputs):
     _, arguments = inputs
     with pytest.raises(SettingsError, match="mapper_options"):
         reconstruct(**arguments, mapper_options={"no_such_option": 1})
+
+
+def test_points_of_two_images_are_used_where_images_have_few_partners(inputs):
+    scene, arguments = inputs
+    chain = [(a, b) for a, b in scene.pairs() if abs(NAMES.index(a) - NAMES.index(b)) == 1]  # no image sees a third
+    write_pairs(arguments["pairs"], [p for p in chain if set(p) <= set(NAMES[:3])])
+    settings = load_settings(ReconstructionSettings, None, TRUE_CAMERA)
+    lengths = [p.track.length() for p in reconstruct(**arguments, settings=settings).model.points3D.values()]
+    assert 2 in lengths
+    write_pairs(arguments["pairs"], scene.pairs())
+    lengths = [p.track.length() for p in reconstruct(**arguments, settings=settings).model.points3D.values()]
+    assert min(lengths) >= 3
