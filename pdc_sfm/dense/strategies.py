@@ -20,6 +20,8 @@ from pdc_sfm.errors import ImageError
 from pdc_sfm.images import fitted_size, resize_image
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from pdc_sfm.network import ImageCode, PDCNet
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
@@ -32,10 +34,12 @@ class EncodedView:
 
     view: View
     code: ImageCode
+    grey: Tensor | None = None  # (1, 1, H, W), for alignment
 
     @property
     def nbytes(self) -> int:
-        return self.code.nbytes + self.view.source.nbytes
+        grey = 0 if self.grey is None else self.grey.numel() * self.grey.element_size()
+        return self.code.nbytes + self.view.source.nbytes + grey
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +100,11 @@ class Estimator:
         for scale in self.settings.scales:
             smaller = self._shrunk(reference, min(scale, 1.0), known)
             other = self._shrunk(query, min(1 / scale, 1.0), known)
-            estimate = self._direct([(smaller, other)])[0]
-            passes.append((estimate, self._fit(estimate, smaller.view, other.view), abs(scale - 1)))
-        if any(fit for _, fit, _ in passes):
-            first, fit, _ = max((p for p in passes if p[1]), key=lambda p: (round(p[1].share, 2), p[1].matches))
-        else:
-            first, fit, _ = min(passes, key=lambda p: p[2])  # the scale nearest to 1 is the direct pass
+            estimate = self._direct([(smaller, other)], align=False)[0]
+            passes.append((estimate, self._fit(estimate, smaller.view, other.view)))
+        if not any(fit for _, fit in passes):
+            return self._direct([(reference, query)])[0], None
+        first, fit = max((p for p in passes if p[1]), key=lambda p: (round(p[1].share, 2), p[1].matches))
         height, width = reference.code.high_size
         return first.resampled((width // first.stride, height // first.stride)), fit
 
@@ -137,15 +140,18 @@ class Estimator:
         angles = [360.0 * k / count for k in range(count)]
         confident = []
         for angle in angles:
-            estimate = self._direct([(small, self._encode(_small(query.view).rotated(angle)))])[0]
+            turned = self._encode(_small(query.view).rotated(angle))
+            estimate = self._direct([(small, turned)], align=False)[0]
             confident.append(int((estimate.valid & (estimate.confidence() > self.settings.threshold)).sum()))
         return angles[int(np.argmax(confident))]
 
     # --- views and passes --------------------------------------------------------------------------------------------
 
-    def _direct(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[DenseEstimate]:
+    def _direct(self, pairs: Sequence[tuple[EncodedView, EncodedView]], align: bool = True) -> list[DenseEstimate]:
         """One pass of the network for each pair, in batches of equal sizes."""
         import torch
+
+        from pdc_sfm.dense import alignment
 
         groups: dict[tuple, list[int]] = {}
         for number, (reference, query) in enumerate(pairs):
@@ -155,6 +161,9 @@ class Estimator:
             references, queries = (_batch([pairs[n][side].code for n in numbers]) for side in (0, 1))
             with torch.inference_mode():
                 output = self.network.decode(references, queries)[-1]
+                if align and self.settings.subpixel:
+                    greys = (torch.cat([pairs[n][side].grey for n in numbers]) for side in (0, 1))
+                    output = alignment.align(output, *greys)
             for index, number in enumerate(numbers):
                 found[number] = _original(output, *pairs[number], index)
         return [found[number] for number in range(len(pairs))]
@@ -162,10 +171,13 @@ class Estimator:
     def _encode(self, view: View, name: str = "image") -> EncodedView:
         import torch
 
+        from pdc_sfm.dense import alignment
         from pdc_sfm.network import prepare_image
 
         with torch.inference_mode():
-            return EncodedView(view, self.network.encode(prepare_image(view.render(), name).to(self.device)))
+            image = prepare_image(view.render(), name).to(self.device)
+            code = self.network.encode(image)
+            return EncodedView(view, code, alignment.grey(image, code.high_size) if self.settings.subpixel else None)
 
     def _shrunk(self, encoded: EncodedView, factor: float, known: dict) -> EncodedView:
         """The code of a smaller view, computed once for each size."""

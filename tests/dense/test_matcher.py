@@ -29,7 +29,7 @@ def untrained():
 
 
 def settings(**select) -> MatchSettings:
-    return MatchSettings(DenseSettings(min_side=None, max_side=None), SelectSettings(**select))
+    return MatchSettings(DenseSettings(subpixel=False, min_side=None, max_side=None), SelectSettings(**select))
 
 
 def test_the_estimate_is_the_networks_flow_in_original_pixels(untrained):
@@ -68,7 +68,7 @@ def test_a_batch_gives_the_matches_of_single_pairs(untrained):
 
 
 def test_strategies_run_on_the_real_network_and_fall_back(untrained):
-    dense = DenseSettings(min_side=None, method="multiscale", rotations=2, scales=(0.5, 1.0))
+    dense = DenseSettings(subpixel=False, min_side=None, method="multiscale", rotations=2, scales=(0.5, 1.0))
     matcher = Matcher(untrained, MatchSettings(dense))
     result = match_images(noise(256, 256), noise(256, 272, 1), matcher=matcher)
     assert result.forward.grid_size == (256 // result.forward.stride, 256 // result.forward.stride)

@@ -34,7 +34,7 @@ def run(ideal_network, photograph):
     """Estimate between two cameras; gives the estimate and its errors."""
 
     def run(reference, query, network=None, sizes=(SIZE, SIZE), **settings):
-        estimator = Estimator(network or ideal_network(), DenseSettings(**{"min_side": None, **settings}))
+        estimator = Estimator(network or ideal_network(), DenseSettings(**{"subpixel": False, "min_side": None, **settings}))
         codes = [estimator.encode(photograph(c, s)) for c, s in zip((reference, query), sizes)]
         estimate = estimator.estimate(*codes)
         return estimate, mistakes(estimate, reference, query)
@@ -85,11 +85,11 @@ def test_a_strong_perspective_is_composed_exactly(run):
 
 def test_where_the_warped_query_shows_nothing_the_first_pass_stays(run, ideal_network, photograph):
     scene_from_query = similarity(0, 2)
-    settings = DenseSettings(min_side=None, method="homography")
+    settings = DenseSettings(subpixel=False, min_side=None, method="homography")
     estimator = Estimator(ideal_network(slip=0.01), settings)
     reference, query = (estimator.encode(photograph(c, SIZE)) for c in (similarity(), scene_from_query))
     estimate = estimator.estimate(reference, query)
-    direct = Estimator(ideal_network(slip=0.01), DenseSettings(min_side=None)).estimate(reference, query)
+    direct = Estimator(ideal_network(slip=0.01), DenseSettings(subpixel=False, min_side=None)).estimate(reference, query)
     corner = (slice(0, 5), slice(0, 5))
     np.testing.assert_array_equal(estimate.flow[corner], direct.flow[corner])
     assert not estimate.valid[corner].any()
@@ -148,7 +148,7 @@ def test_upright_pairs_stay_upright_in_a_rotation_search(run, ideal_network):
 
 def test_both_directions_share_the_rotation_search_and_the_shrunken_codes(ideal_network, photograph):
     network = ideal_network(max_angle=30)
-    settings = DenseSettings(min_side=None, rotations=8, method="multiscale")
+    settings = DenseSettings(subpixel=False, min_side=None, rotations=8, method="multiscale")
     estimator = Estimator(network, settings)
     cameras = similarity(), similarity(90)
     codes = [estimator.encode(photograph(camera, SIZE)) for camera in cameras]
@@ -160,7 +160,7 @@ def test_both_directions_share_the_rotation_search_and_the_shrunken_codes(ideal_
 
 def test_a_batch_gives_what_single_pairs_give_and_decodes_equal_sizes_once(ideal_network, photograph):
     network = ideal_network()
-    estimator = Estimator(network, DenseSettings(min_side=None))
+    estimator = Estimator(network, DenseSettings(subpixel=False, min_side=None))
     sizes = (SIZE, SIZE, (160, 200))
     codes = [estimator.encode(photograph(similarity(a), s)) for a, s in zip((0, 10, 20), sizes)]
     pairs = [(codes[0], codes[1]), (codes[1], codes[2]), (codes[1], codes[0])]
@@ -175,8 +175,8 @@ def test_a_batch_gives_what_single_pairs_give_and_decodes_equal_sizes_once(ideal
 
 def test_a_direct_strategy_keeps_no_pixels(ideal_network, photograph):
     image = photograph(similarity(), SIZE)
-    light = Estimator(ideal_network(), DenseSettings(min_side=None)).encode(image)
-    heavy = Estimator(ideal_network(), DenseSettings(min_side=None, method="homography")).encode(image)
+    light = Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=None)).encode(image)
+    heavy = Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=None, method="homography")).encode(image)
     assert light.nbytes == light.code.nbytes
     assert heavy.nbytes == heavy.code.nbytes + image.nbytes
 
@@ -184,7 +184,7 @@ def test_a_direct_strategy_keeps_no_pixels(ideal_network, photograph):
 def test_magnifying_views_use_the_detail_the_original_has(ideal_network, photograph):
     """A query kept at twice the network's resolution is warped from there."""
     image = photograph(similarity(), SIZE)
-    estimator = Estimator(ideal_network(), DenseSettings(min_side=60, method="homography"))
+    estimator = Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=60, method="homography"))
     encoded = estimator.encode(image)
     assert encoded.view.size == (62, 60)
     assert encoded.view.source.shape == (120, 124, 3)
@@ -195,7 +195,7 @@ def test_wrong_arrays_and_settings_are_refused(ideal_network):
     with pytest.raises(ImageError, match="expected RGB"):
         estimator.encode(np.zeros((50, 50), np.uint8))
     with pytest.raises(ImageError, match="at least 16x16"):
-        Estimator(ideal_network(), DenseSettings(min_side=None)).encode(np.zeros((50, 8, 3), np.uint8))
+        Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=None)).encode(np.zeros((50, 8, 3), np.uint8))
     with pytest.raises(SettingsError, match=r"never higher"):
         DenseSettings(threshold=0.6)
     with pytest.raises(SettingsError, match="rotations"):
