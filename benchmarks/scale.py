@@ -1,6 +1,6 @@
-"""A million pairs on 1 to 64 GPUs, simulated with the scheduler and the workers of the product. Needs no images.
+"""A million pairs on 1 to 256 GPUs, simulated with the scheduler and the workers of the product. Needs no images.
 
-    python benchmarks/scale.py [--gpus 1 2 4 8 16 32 64] [--encode 0.046] [--decode 0.050] ...
+    python benchmarks/scale.py [--gpus 1 2 4 8 16 32 64 128 256] [--encode 0.046] [--decode 0.050] ...
 
 The list is the real covisibility list of Aachen (pairs-db-covis20, 56,717 pairs of 4,328 images), repeated: as many
 copies as fit, each with images of its own, and for the rest links from one copy to the next, at random: a pair (i, j)
@@ -164,7 +164,7 @@ def append_seconds(matches: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     number = {"type": float, "metavar": "X"}
-    parser.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
+    parser.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64, 128, 256])
     parser.add_argument("--encode", **number, default=0.046, help="seconds to encode an image (0.046)")
     parser.add_argument("--decode", **number, default=0.050, help="seconds for a pair, both directions (0.050)")
     parser.add_argument("--code", **number, default=32.1, help="MB of a code (32.1)")
@@ -199,12 +199,13 @@ def table(plan: Plan, images: int, per_pair: float, args: argparse.Namespace) ->
     count = len(plan.pairs)
     print(" GPUs    hours  speed-up  busy  encodings   images read    returned   idle at  writer")
     print("                               per image     TB     MB/s       MB/s       end    busy")
-    alone = None
+    alone = rate = None
     for gpus in args.gpus:
         run = simulate(plan, gpus, Shares(count, gpus, args.block), per_pair, args)
         alone = alone or run.seconds * gpus
         read, returned = run.encodings * args.image, count * args.matches * MATCH_BYTES / 1e6
         work = run.encodings * args.encode + count * args.decode
+        rate = rate or work / count  # seconds of a GPU for a pair
         print(
             f"{gpus:5} {run.seconds / 3600:8.2f} {alone / run.seconds:9.1f} {work / gpus / run.seconds:5.0%} "
             f"{run.encodings / images:10.2f} {read / 1e6:6.2f} {read / run.seconds:8.1f} {returned / run.seconds:10.1f} "
@@ -212,7 +213,6 @@ def table(plan: Plan, images: int, per_pair: float, args: argparse.Namespace) ->
             flush=True,
         )
     plain = simulate(plan, 1, Queue(count, args.block), per_pair, args)
-    rate = work / count  # seconds of a GPU for a pair
     hours = count * args.matches / 1e6 * args.assemble / 3600
     print(f"\nBlocks as jobs of their own, without shares: {plain.encodings / images:.2f} encodings per image.")
     print(f"One writer suffices for {rate / per_pair:.0f} GPUs at {rate * 1e3:.0f} ms a pair.")

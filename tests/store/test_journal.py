@@ -171,3 +171,12 @@ def test_a_busy_store_can_be_waited_for(filled):
         pass
     with open_raw_store(filled, {"a": 1}, wait=True) as store:
         assert len(store) == 3
+
+
+def test_counts_are_of_their_own_direction(tmp_path):
+    with open_raw_store(tmp_path / "counts", {}, kind=CountStore) as store:
+        store.append(("a", "b"), range(5), ((4, 3), (8, 6)))
+        assert ("a", "b") in store
+        assert ("b", "a") not in store
+        store.append(("b", "a"), range(7), ((8, 6), (4, 3)))
+        assert (store.count(("a", "b")), store.count(("b", "a"))) == (5, 7)
