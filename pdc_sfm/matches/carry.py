@@ -19,6 +19,7 @@ from pdc_sfm.matches.tracks import Keypoints
 from pdc_sfm.matches.transfer import Transferred
 
 ROUNDS = 5  # of reweighting
+CROWD = 64  # with more points than this so near to each other, their pairs are not listed
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,12 @@ def strongest_apart(points: np.ndarray, weights: np.ndarray, distance: float) ->
 
     if not len(points):
         return np.zeros(0, np.int64)
-    near = cKDTree(points, balanced_tree=False, compact_nodes=False).query_pairs(distance, output_type="ndarray")
     rank = np.empty(len(points), np.int64)
     rank[np.argsort(-weights, kind="stable")] = np.arange(len(points))[::-1]
+    square = _squares(points, distance)
+    if square is not None and np.bincount(square).max() > CROWD:
+        return _strongest_of_crowds(points, rank, square, distance)
+    near = cKDTree(points, balanced_tree=False, compact_nodes=False).query_pairs(distance, output_type="ndarray")
     kept, open_ = np.zeros(len(points), bool), np.ones(len(points), bool)
     while open_.any():
         near = near[open_[near].all(1)]
@@ -129,6 +133,36 @@ def strongest_apart(points: np.ndarray, weights: np.ndarray, distance: float) ->
         beaten = near[winners[near].any(1)]
         open_[beaten.reshape(-1)] = False
     return np.flatnonzero(kept)
+
+
+def _squares(points: np.ndarray, distance: float) -> np.ndarray | None:
+    """The number of each point's square (N,), so small that all points of a square are within `distance`."""
+    if distance <= 0:
+        return None
+    columns, rows = np.floor(points / (0.7 * distance)).astype(np.int64).T
+    return np.unique((rows << 32) + columns, return_inverse=True)[1].reshape(-1)
+
+
+def _strongest_of_crowds(points: np.ndarray, rank: np.ndarray, square: np.ndarray, distance: float) -> np.ndarray:
+    """The same without listing all pairs, whose number is the square of a crowd's: where a flow collapses, thousands.
+
+    A winner is the strongest of its own square, so only these are compared with all others.
+    """
+    from scipy.spatial import cKDTree
+
+    left, kept = np.argsort(-rank), []  # strongest first
+    while len(left):
+        leaders = left[np.unique(square[left], return_index=True)[1]]
+        near = cKDTree(points[leaders]).sparse_distance_matrix(cKDTree(points[left]), distance, output_type="ndarray")
+        rival = rank[leaders].copy()
+        np.maximum.at(rival, near["i"], rank[left[near["j"]]])
+        winners = rival == rank[leaders]
+        kept.append(leaders[winners])
+        gone = np.zeros(len(points), bool)
+        gone[leaders[winners]] = True
+        gone[left[near["j"][winners[near["i"]]]]] = True
+        left = left[~gone[left]]
+    return np.sort(np.concatenate(kept))
 
 
 def image_order(pairs: Sequence[tuple[str, str]], done: Collection[str] = ()) -> list[str]:

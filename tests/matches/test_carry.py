@@ -90,6 +90,20 @@ def test_of_tracks_that_crowd_the_best_supported_stays():
     np.testing.assert_array_equal(strongest_apart(points, weights, 4), [0, 2])  # the beaten one beats nobody
 
 
+@pytest.mark.parametrize("crowd", [0, 60, 400])
+def test_the_strongest_are_those_of_taking_one_after_the_other_also_where_matches_collapse(crowd):
+    rng = np.random.default_rng(crowd)
+    points = np.concatenate(
+        (rng.uniform(0, 60, (200, 2)), rng.normal(30, 1.5, (crowd, 2)), np.full((crowd // 4, 2), 9))
+    )
+    weights = rng.random(len(points))
+    taken: list[int] = []
+    for index in np.argsort(-weights):
+        if not taken or np.linalg.norm(points[taken] - points[index], axis=1).min() > 4:
+            taken.append(index)
+    np.testing.assert_array_equal(strongest_apart(points, weights, 4), sorted(taken))
+
+
 def test_tracks_begin_only_where_none_arrives_and_give_way_to_those_that_do():
     placed = place_tracks([arrival([7], [[10, 10]], [0.1])], 4)
     points = np.array([[12, 10], [30, 30], [60, 60], [61, 60]], np.float32)
