@@ -194,6 +194,10 @@ def match_time(name: str, title: str) -> Callable[[Context], list[Row]]:
         loading = seconds(found["loading libraries and weights"])
         note = f"one thread, {count} images, {pairs / count:.1f} pairs an image (with fewer the share is larger); "
         note += f"loading, once: {loading}"
+        if name != "builtin":
+            note += (
+                "; random weights: the network's time is true, its matches are not typical (see the built-in's outside)"
+            )
         return [Row("match run", what, bench.outside_share(found), *texts, note, kind="share")]
 
     return step
