@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test endurance lint bench clean
 setup: $(SETUP)
 
 # torch goes first and pinned: a later requirement then finds it installed and does not fetch another build.
@@ -16,6 +16,10 @@ $(SETUP): setup.cfg constraints.txt
 
 test: setup
 	$(BIN)/python -m pytest
+
+# Bad days: kills, full disks, damaged files, signals, little memory. Minutes; `make test` has a short version.
+endurance: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" tests/endurance
 
 lint: setup
 	$(BIN)/ruff check .

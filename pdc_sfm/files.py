@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from pdc_sfm.errors import BusyError
+from pdc_sfm.errors import BusyError, StorageError, UserError
 
 
 @contextlib.contextmanager
@@ -63,7 +63,8 @@ def atomic_folder(path: Path | str, marker: str) -> Iterator[Path]:
     shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed
     partial.mkdir()
     try:
-        yield partial
+        with _full_disk_said(partial, path):
+            yield partial
         if not path.exists():
             os.rename(partial, path)
             return
@@ -75,6 +76,23 @@ def atomic_folder(path: Path | str, marker: str) -> Iterator[Path]:
             os.replace(entry, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _full_disk_said(folder: Path, output: Path) -> Iterator[None]:
+    """Libraries report a full disk in any words; whether it is one shows when something is written."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception:
+        try:
+            probe = folder / ".probe"
+            probe.write_bytes(bytes(1 << 16))
+            probe.unlink()
+        except OSError as error:
+            raise StorageError(f"cannot write {output}: {error.strerror}; make room and run the same command again") from None
+        raise
 
 
 @contextlib.contextmanager

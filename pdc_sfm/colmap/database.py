@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections import deque
@@ -15,13 +16,23 @@ import pycolmap
 
 from pdc_sfm.colmap.cameras import CameraSettings
 from pdc_sfm.colmap.quiet import colmap_log
-from pdc_sfm.errors import FormatError, ImageError, SettingsError
+from pdc_sfm.errors import FormatError, ImageError, SettingsError, StorageError
 from pdc_sfm.pixels import to_colmap
 from pdc_sfm.store.readers import FeatureFile, MatchFile
 
 T, R = TypeVar("T"), TypeVar("R")
 Pair = tuple[str, str]
 Verifier = Callable[[str, str, np.ndarray], pycolmap.TwoViewGeometry]  # names and (M, 2) matches -> those that hold
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What COLMAP says when it cannot write its database has many words, none of which is `full`."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise StorageError(f"COLMAP cannot fill its database {path}: {reason}; is there room on the disk?") from None
 
 
 class Keypoints:

@@ -14,7 +14,7 @@ from pdc_sfm import __version__
 from pdc_sfm.colmap.model_files import check_binary_model
 from pdc_sfm.colmap.pointcloud import model_points, remove_outliers, write_ply
 from pdc_sfm.colmap.quiet import colmap_log
-from pdc_sfm.errors import FormatError, UserError
+from pdc_sfm.errors import FormatError, StorageError, UserError
 
 SUMMARY = "summary.json"  # written last: its presence says that a result is complete
 
@@ -98,11 +98,20 @@ def summarize(model: pycolmap.Reconstruction, images: int | None = None) -> Mode
     )
 
 
+def write_model(folder: Path, model: pycolmap.Reconstruction) -> None:
+    """Write a model's files. COLMAP does not notice when they end early, on a full disk."""
+    model.write_binary(folder)
+    try:
+        check_binary_model(folder)
+    except FormatError as error:
+        raise StorageError(f"cannot write the model: {error}; is the disk full? Make room and run again") from None
+
+
 def save_model(
     folder: Path, model: pycolmap.Reconstruction, summary: ModelSummary, notes: dict[str, Any], keep_outliers: bool
 ) -> None:
     """Write model, point cloud and summary into a folder (which `files.atomic_folder` then publishes)."""
-    model.write_binary(folder)
+    write_model(folder, model)
     points, colors = model_points(model)
     if not keep_outliers:
         keep = remove_outliers(points)

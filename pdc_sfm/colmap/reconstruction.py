@@ -16,7 +16,7 @@ from pdc_sfm.colmap.cameras import CameraSettings
 from pdc_sfm.colmap.density import thin_out, triangulate_all
 from pdc_sfm.colmap.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.mappers import Models, map_globally, map_incrementally
-from pdc_sfm.colmap.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize
+from pdc_sfm.colmap.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize, write_model
 from pdc_sfm.colmap.options import pipeline_options, thread_count
 from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.quiet import colmap_log
@@ -74,7 +74,8 @@ def reconstruct(
         atomic_folder(output, SUMMARY) as folder,
         colmap_log(verbose),
     ):
-        _fill_database(folder / "database.db", images, inputs, settings)
+        with db.writing(folder / "database.db"):
+            _fill_database(folder / "database.db", images, inputs, settings)
         settings = _settle_tracks(folder / "database.db", settings)
         job = _Job(folder / "database.db", images, settings, mapper_options)
         models = job.run()
@@ -85,7 +86,7 @@ def reconstruct(
         save_model(folder, model, summary, notes, settings.keep_outliers)
         for number, other in enumerate(others, start=1):
             (folder / "models" / str(number)).mkdir(parents=True)
-            other.write_binary(folder / "models" / str(number))
+            write_model(folder / "models" / str(number), other)
     return MappingResult(model, summary, inputs.left_out, remarks)
 
 

@@ -69,7 +69,8 @@ def triangulate(
         atomic_folder(output, SUMMARY) as folder,
         colmap_log(verbose),
     ):
-        _fill_database(folder / "database.db", reference, inputs, settings)
+        with db.writing(folder / "database.db"):
+            _fill_database(folder / "database.db", reference, inputs, settings)
         model = _run(reference, folder, Path(images), settings, mapper_options)
         summary = summarize(model, len(posed))
         notes = {"settings": to_dict(settings), "left_out": inputs.left_out}

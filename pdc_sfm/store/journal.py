@@ -26,6 +26,7 @@ from pdc_sfm.files import exclusive, write_text
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
+from pdc_sfm.store.h5_target import write_all
 
 HEADER = struct.Struct("<4s7I")  # magic, bytes of the names, number of matches, sizes of both images, crc32
 MAGIC = b"PDM2"
@@ -111,7 +112,7 @@ class RawStore:
         file = self._writable()
         start = file.tell()
         try:
-            _write_all(file, header + body)
+            write_all(file, header + body)
         except OSError as error:
             with contextlib.suppress(OSError):
                 file.truncate(start)
@@ -250,9 +251,3 @@ def _seed(header: bytes) -> int:
     """The checksum of a header, on which that of the record goes on."""
     return 0 if header[:4] in BODY_ONLY else zlib.crc32(header[:-4])
 
-
-def _write_all(file: BinaryIO, data: bytes) -> None:
-    """A write to a disk with little room left may take only a part."""
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]

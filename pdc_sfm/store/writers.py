@@ -15,6 +15,7 @@ import numpy as np
 from pdc_sfm.errors import StorageError, UserError
 from pdc_sfm.files import atomic_path
 from pdc_sfm.pixels import Size
+from pdc_sfm.store.h5_target import Target
 from pdc_sfm.store.pair_lists import pair_key
 
 RECORD = "pdc_sfm"  # attribute of a match file: the run that made it; of a feature file: all runs that wrote to it
@@ -25,9 +26,14 @@ RUN = "pdc_sfm_run"  # attribute of an image's group in a feature file: the run 
 def new_h5(path: Path | str) -> Iterator[h5py.File]:
     """An h5 file that appears under its name when it is whole; an error or a full disk leaves what was there before."""
     try:
-        with atomic_path(path) as partial:
-            with h5py.File(partial, "w") as file:
-                yield file
+        with atomic_path(path) as partial, contextlib.closing(Target(partial)) as target:
+            with h5py.File(target, "w") as file:
+                try:
+                    yield file
+                    file.flush()
+                except BaseException:
+                    target.give_up()
+                    raise
     except UserError:
         raise
     except (OSError, RuntimeError) as error:  # h5py reports a full disk as either

@@ -1,0 +1,70 @@
+"""A disk that is full at a random moment: said in one line, nothing half-written stays, and with room it continues."""
+
+import os
+import random
+import subprocess
+
+import pytest
+from bad_days import run, small_files
+
+NAMES = ("match", "aggregate", "triangulate", "localise", "retrieve", "train")
+
+
+def cases(short, count):
+    return [
+        pytest.param(name, seed, marks=[] if seed == 0 and name in short else [pytest.mark.endurance])
+        for name in NAMES
+        for seed in range(count)
+    ]
+
+
+def said_in_one_line(code, said):
+    """Either there was room enough, or the user was told; training may warn before it goes on."""
+    assert code in (0, 2), said
+    if code == 2:
+        assert said.splitlines()[-1].startswith("pdc-sfm: ")
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Makes a disk of so many bytes, or makes it larger."""
+    place = tmp_path / "disk"
+    place.mkdir()
+
+    def resize(size, again=False):
+        option = f"{'remount,' if again else ''}size={size},mode=755"
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", option, "tmpfs", place], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"a small disk can only be mounted by root: {done.stderr.strip()}")
+        return place
+
+    yield resize
+    if os.path.ismount(place):
+        subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.parametrize(("name", "seed"), cases({"aggregate", "triangulate"}, 4))
+def test_a_small_disk(worlds, tally, disk, name, seed):
+    world = worlds(name)
+    need = sum(path.stat().st_size for path in world.undisturbed.rglob("*") if path.is_file())
+    size = int(need * random.Random(f"{name} {seed}").uniform(0.1, 1.1))
+    begun = sum(path.stat().st_size for path in world.inputs.glob("done/*.raw/*")) if name == "aggregate" else 0
+    place = disk(max(size, begun + 32768, 65536))
+    output = place / "output"
+    world.start(output)
+    with tally(f"disk full during {name}"):
+        said_in_one_line(*run(name, world.inputs, output))
+        disk(1 << 30, again=True)
+        world.continued(output)
+
+
+@pytest.mark.parametrize(("name", "seed"), cases({"match"}, 3))
+def test_no_room_in_any_file(worlds, tally, name, seed):
+    """The same without root: every file ends at a random size."""
+    world = worlds(name)
+    largest = max(path.stat().st_size for path in world.undisturbed.rglob("*") if path.is_file())
+    size = int(largest * random.Random(f"file {name} {seed}").uniform(0.05, 0.95))
+    output = world.output()
+    with tally(f"files cut off during {name}"):
+        said_in_one_line(*run(name, world.inputs, output, small_files, max(size, 2000)))
+        world.continued(output)
