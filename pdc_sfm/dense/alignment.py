@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from pdc_sfm.network import LevelOutput
 from pdc_sfm.network.warp import resize, resize_area, warp
 
-WINDOWS = (8.0, 5.0, 4.0, 3.0)  # px: Gaussian windows of the iterations, wide ones first
+WINDOWS = (8.0, 6.0, 4.0)  # px: Gaussian windows of the iterations, wide ones first
 NEIGHBOURHOOD = 4.0  # px: of the Gaussian that brightness and contrast are measured in
 LEAST_CONTRAST = 0.01  # standard deviation of grey values in [0, 1] below which there is only noise
 STIFFNESS = 4e-3  # texture it takes to move a cell, in squared gradients of the normalised image
@@ -73,11 +73,16 @@ def _smoothed(flow: Tensor) -> Tensor:
     x = 2 * F.pad(flow, pad, mode="replicate") - F.pad(flow, pad, mode="reflect")
     x = x.flatten(0, 1)[:, None]
     x = F.conv2d(F.conv2d(x, kernel.view(1, 1, -1, 1)), kernel.view(1, 1, 1, -1)).view_as(flow)
-    return torch.where((x - flow).norm(dim=1, keepdim=True) < LARGEST_JUMP, x, flow)
+    return torch.where(_length(x - flow) < LARGEST_JUMP, x, flow)
 
 
 def _limited(vectors: Tensor, longest: float) -> Tensor:
-    return vectors / (vectors.norm(dim=1, keepdim=True) / longest).clamp(min=1)
+    return vectors / (_length(vectors) / longest).clamp(min=1)
+
+
+def _length(vectors: Tensor) -> Tensor:
+    """(B, 2, h, w) -> (B, 1, h, w)."""
+    return torch.hypot(vectors[:, :1], vectors[:, 1:])
 
 
 def _jacobian(flow: Tensor, stride: int) -> Tensor:

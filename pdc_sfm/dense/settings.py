@@ -15,7 +15,7 @@ class DenseSettings:
     min_side: int | None = 480  # resize so that the smaller side has this length; None keeps the size
     max_side: int | None = 1024  # and never let the longer side exceed this
     method: Literal["direct", "homography", "multiscale"] = "direct"  # D, H, MS
-    subpixel: bool = True  # align the images around each match, beyond the network's own accuracy; False: as published
+    subpixel: bool | None = None  # align the images around each match; None: unless the network is the published one
     rotations: int = 1  # try the query turned by multiples of 360/rotations degrees; 1 tries none
     scales: tuple[float, ...] = (0.5, 0.6, 0.88, 1.0, 1.33, 1.66, 2.0)  # multiscale: below 1 the reference shrinks
     threshold: float = 0.1  # the homography is fitted to matches with P_1 above this

@@ -145,6 +145,11 @@ class Estimator:
             confident.append(int((estimate.valid & (estimate.confidence() > self.settings.threshold)).sum()))
         return angles[int(np.argmax(confident))]
 
+    @property
+    def _aligns(self) -> bool:
+        """Whether matches are aligned: as the settings say, else unless the network is to give its published numbers."""
+        return aligns(self.network) if self.settings.subpixel is None else self.settings.subpixel
+
     # --- views and passes --------------------------------------------------------------------------------------------
 
     def _direct(self, pairs: Sequence[tuple[EncodedView, EncodedView]], align: bool = True) -> list[DenseEstimate]:
@@ -161,7 +166,7 @@ class Estimator:
             references, queries = (_batch([pairs[n][side].code for n in numbers]) for side in (0, 1))
             with torch.inference_mode():
                 output = self.network.decode(references, queries)[-1]
-                if align and self.settings.subpixel:
+                if align and self._aligns:
                     greys = (torch.cat([pairs[n][side].grey for n in numbers]) for side in (0, 1))
                     output = alignment.align(output, *greys)
             for index, number in enumerate(numbers):
@@ -177,7 +182,7 @@ class Estimator:
         with torch.inference_mode():
             image = prepare_image(view.render(), name).to(self.device)
             code = self.network.encode(image)
-            return EncodedView(view, code, alignment.grey(image, code.high_size) if self.settings.subpixel else None)
+            return EncodedView(view, code, alignment.grey(image, code.high_size) if self._aligns else None)
 
     def _shrunk(self, encoded: EncodedView, factor: float, known: dict) -> EncodedView:
         """The code of a smaller view, computed once for each size."""
@@ -194,6 +199,11 @@ class Estimator:
             return np.zeros((0, 0, 3), np.uint8)
         kept = (DETAIL * size[0], DETAIL * size[1])
         return resize_image(image, kept) if image.shape[1] > kept[0] else image
+
+
+def aligns(network: PDCNet) -> bool:
+    """Whether a network's flow is aligned by default: the published networks are used as published."""
+    return network.settings.backbone != "vgg16"
 
 
 def _small(view: View) -> View:

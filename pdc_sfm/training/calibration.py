@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pdc_sfm.dense.alignment import align, grey
+from pdc_sfm.dense.strategies import aligns
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.matches.select import highest_p_r
 from pdc_sfm.network import PDCNet, mixture
@@ -39,13 +41,15 @@ class Observations:
 
 @torch.no_grad()
 def observe(network: PDCNet, batches: Iterable[Batch]) -> Observations:
-    """The finest level's statements at visible cells."""
+    """The finest level's statements at visible cells, and whether the flow, aligned as in use, is right there."""
     network.eval()
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for batch in batches:
         level = network(batch.reference, batch.query)[-1]
         if level.logits is None or level.logits.shape[1] < 2:
             raise CheckpointError("only a mixture of two or more components can be calibrated")
+        if aligns(network):
+            level = align(level, *(grey(x, level.reference_size) for x in (batch.reference, batch.query)))
         target, valid, hidden = level_ground_truth(level, batch, max_jump=6.0)
         seen = valid & ~hidden
         right = (level.flow - target).abs().amax(1) < 1
