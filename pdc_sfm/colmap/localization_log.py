@@ -66,14 +66,15 @@ def json_record(
 
 
 def _shown(item: LocalizedQuery, attempt: PoseAttempt, lookup: PointLookup) -> dict[str, Any]:
-    """The database image with most inliers, and the most confident of these as [x, y, x, y] (query, database)."""
+    """The database image with most inliers, and some of these as [x, y, x, y] (query, database), the surest first."""
     found, inlier = attempt.correspondences, attempt.estimate["inlier_mask"]
     votes = found.votes[inlier[found.votes[:, 0]]]
     if len(votes) == 0:
         return {}
     best = int(np.bincount(votes[:, 1]).argmax())
     rows = votes[votes[:, 1] == best, 0]
-    rows = rows[np.argsort(-found.score[rows], kind="stable")[:SHOWN]]
+    rows = rows[np.argsort(-found.score[rows], kind="stable")]
+    rows = rows[np.linspace(0, len(rows) - 1, min(SHOWN, len(rows))).astype(int)]  # of all parts of the image
     image = lookup.model.image(attempt.image_ids[best])
     keypoint_of = {int(p): k for k, p in enumerate(lookup.point_ids(attempt.image_ids[best]))}
     seen = np.array([image.points2D[keypoint_of[int(p)]].xy for p in found.point_id[rows]])
