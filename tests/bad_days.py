@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy as np
 
-PRELOADED = ["bad_days", "fake_matcher", "fake_network", "projections", "tiny_training", "pdc_sfm.engine.run", "pycolmap", "h5py",
-             "pdc_sfm.colmap.triangulation", "pdc_sfm.colmap.localize_sfm", "pdc_sfm.retrieval.run", "pdc_sfm.cli", "torch",
-             "cv2",
-             "pdc_sfm.commands.weights", "pdc_sfm.retrieval.low", "pdc_sfm.retrieval.codes", "matplotlib.figure", "matplotlib.backends.backend_agg", "scipy.spatial",
-             "scipy.sparse.csgraph", "tqdm", "yaml", "pdc_sfm.training.curve", "pdc_sfm.matcher"]  # fmt: skip
+PRELOADED = [
+    "bad_days", "cv2", "fake_matcher", "fake_network", "h5py", "matplotlib.backends.backend_agg", "matplotlib.figure",
+    "pdc_sfm.cli", "pdc_sfm.colmap.localize_sfm", "pdc_sfm.colmap.triangulation", "pdc_sfm.commands.weights",
+    "pdc_sfm.engine.run", "pdc_sfm.matcher", "pdc_sfm.retrieval.codes", "pdc_sfm.retrieval.low", "pdc_sfm.retrieval.run",
+    "pdc_sfm.training.curve", "projections", "pycolmap", "scipy.sparse.csgraph", "scipy.spatial", "tiny_training", "torch",
+    "tqdm", "yaml",
+]  # fmt: skip
 DATABASE = [f"db/{i}.png" for i in range(6)]
 QUERIES = ["query/a.png", "query/b.png", "query/c.png"]
 ORDER = [DATABASE[0], QUERIES[0], *DATABASE[1:3], QUERIES[1], *DATABASE[3:5], QUERIES[2], DATABASE[5]]
@@ -306,16 +308,16 @@ def _in_process(name: str, inputs: Path, output: Path, said: Path, fault: Any, a
 def die_at(operation: int, count: Path) -> None:
     """Kill this process at its n-th operation on the names of files; `count` receives how many there were."""
     done = [0]
+
+    def counted(real: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        done[0] += 1
+        if done[0] == operation:
+            os.kill(os.getpid(), signal.SIGKILL)
+        count.write_text(str(done[0]))
+        return real(*arguments, **options)
+
     for name in ("replace", "rename", "fsync", "unlink", "mkdir", "symlink"):
-
-        def counted(*arguments, real=getattr(os, name), **options):
-            done[0] += 1
-            if done[0] == operation:
-                os.kill(os.getpid(), signal.SIGKILL)
-            count.write_text(str(done[0]))
-            return real(*arguments, **options)
-
-        setattr(os, name, counted)
+        setattr(os, name, functools.partial(counted, getattr(os, name)))
 
 
 def small_files(size: int) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.files import atomic_path
+from pdc_sfm.weights.checksum import KEY, checksum, verify
 
 FORMAT = "pdc-sfm training state 1"
 
@@ -30,7 +31,7 @@ def save_state(path: Path, groups: dict[str, dict[str, Tensor]], facts: dict[str
     }
     try:
         with atomic_path(path) as partial:
-            save_file(tensors, partial, metadata={"format": FORMAT, "facts": json.dumps(facts)})
+            save_file(tensors, partial, metadata={"format": FORMAT, "facts": json.dumps(facts), KEY: checksum(tensors)})
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot save {path}: {error}; the state saved before it is intact") from None
 
@@ -45,12 +46,15 @@ def load_state(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise CheckpointError(f"{path} is not the state of a training run: remove it, or choose another output")
-            for name in file.keys():
-                group, _, key = name.partition("/")
-                groups.setdefault(group, {})[key] = file.get_tensor(name)
-    except (OSError, SafetensorError) as error:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            facts = json.loads(metadata["facts"])
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise CheckpointError(f"cannot read {path}: {error}; remove it to start afresh") from None
-    return groups, json.loads(metadata["facts"])
+    verify(path, tensors, metadata)
+    for name, value in tensors.items():
+        group, _, key = name.partition("/")
+        groups.setdefault(group, {})[key] = value
+    return groups, facts
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:

@@ -21,6 +21,7 @@ from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.files import atomic_path
 from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet, for_inference
 from pdc_sfm.settings import Precision, from_dict, to_dict
+from pdc_sfm.weights.checksum import KEY, checksum, verify
 from pdc_sfm.weights.names import is_authors, our_name
 from pdc_sfm.weights.torch_files import read_torch_file
 
@@ -157,7 +158,7 @@ def save_tensors(path, tensors: Mapping[str, Tensor], settings: NetworkSettings,
 
     dtype = torch.float16 if half else torch.float32
     data = {n: (t.to(dtype) if t.is_floating_point() else t).contiguous().cpu().clone() for n, t in tensors.items()}
-    metadata = {METADATA_KEY: json.dumps(to_dict(settings)), **(extra or {})}
+    metadata = {METADATA_KEY: json.dumps(to_dict(settings)), **(extra or {}), KEY: checksum(data)}
     try:
         with atomic_path(path) as partial:
             save_file(data, partial, metadata=metadata)
@@ -186,9 +187,11 @@ def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})
+            tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(f"{path} is not a readable safetensors file ({error}): it may be truncated") from None
+    verify(path, tensors, metadata)
+    return tensors, metadata
 
 
 def _named_tensors(path: Path, content: Mapping[Any, Any]) -> dict[str, Tensor]:

@@ -88,6 +88,15 @@ def test_a_damaged_training_state(tmp_path, training, data):
     assert found is None or isinstance(found[1], dict)
 
 
+def test_a_flipped_bit_in_a_weight_is_noticed(tmp_path, safe, training):
+    for data, read in ((safe, read_tensors), (training, load_state)):
+        value = STATE["a.weight"].numpy().tobytes()
+        place = data.index(value) + 7
+        (tmp_path / "a.safetensors").write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(CheckpointError, match="checksum is not that of its content"):
+            read(tmp_path / "a.safetensors")
+
+
 @examples(60)
 @given(st.binary(max_size=60))
 def test_any_bytes(tmp_path, data):
