@@ -29,6 +29,7 @@ FARTHEST = 3.0  # pixels that an observation may move, of images shrunk until er
 USUAL_ERROR = 0.5
 LOSS_SCALE = 0.5
 FEWEST = 50  # observations that look alike in every image, for cameras to be adjusted by those alone
+SANE = (0.1, 10.0, 1.0)  # focal length by the larger side, from and to; distortion: the mapper's own limits
 MAX_ERROR, MIN_ANGLE = 4.0, 1.5  # pixels and degrees, COLMAP's own: what remains outside is removed
 
 
@@ -78,14 +79,32 @@ def _adjust_by(model: pycolmap.Reconstruction, seen: Observations, alike: np.nda
             sure.delete_observation(image_id, index)
     if min(sure.image(image_id).num_points3D for image_id in sure.reg_image_ids()) < FEWEST:
         sure = model
-    _adjust(sure, options)
+    _adjust_sanely(sure, options)
     if sure is model:
         return
-    for frame_id in model.reg_frame_ids():
-        model.frame(frame_id).rig_from_world = sure.frame(frame_id).rig_from_world
+    _take_poses(model, sure)
     for camera_id, camera in sure.cameras.items():
         model.camera(camera_id).params = camera.params
     _adjust(model, points_only(options))
+
+
+def _adjust_sanely(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOptions) -> None:
+    """Adjust, with the intrinsics as they were if they would run away, as they do where little holds them."""
+    before = pycolmap.Reconstruction(model)
+    _adjust(model, options)
+    if not any(camera.has_bogus_params(*SANE) for camera in model.cameras.values()):
+        return
+    for camera_id, camera in before.cameras.items():
+        model.camera(camera_id).params = camera.params
+    _take_poses(model, before)
+    fixed = copy.deepcopy(options)
+    fixed.refine_focal_length = fixed.refine_extra_params = fixed.refine_principal_point = False
+    _adjust(model, fixed)
+
+
+def _take_poses(model: pycolmap.Reconstruction, other: pycolmap.Reconstruction) -> None:
+    for frame_id in model.reg_frame_ids():
+        model.frame(frame_id).rig_from_world = other.frame(frame_id).rig_from_world
 
 
 def points_only(options: pycolmap.BundleAdjustmentOptions) -> pycolmap.BundleAdjustmentOptions:

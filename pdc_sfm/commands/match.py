@@ -16,6 +16,7 @@ listed at the end and make the exit code 1; --strict stops at the first. Setting
   tracks.rule=flow          keypoints carried from image to image by the flow; hloc: rounded to cells, as hloc does
   tracks.cell_size=2        no more than one keypoint a cell of so many pixels
   tracks.max_error=2        pixels by which a match may miss its keypoint
+  tracks.min_score=0.3      weaker matches make no tracks of a map; localisation queries use all
   tracks.max_keypoints=8192 the best of each image; null keeps all, as localisation queries should
   anchors=snap              --features-ref: match its keypoints by the flow at them; assign takes the nearest match
   output=matches-pdc        names the files: feats_{output}.h5 and {output}_{list}.h5

@@ -16,9 +16,11 @@ from pdc_sfm.engine.weights_file import WeightsFile
 from pdc_sfm.engine.work import Matcher, Pair, PairWork
 from pdc_sfm.errors import FormatError, ImageError
 from pdc_sfm.files import exclusive
+from pdc_sfm.images import fitted_size
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.snap import SnapSettings
 from pdc_sfm.matches.tracks import TrackSettings
+from pdc_sfm.pixels import Size
 from pdc_sfm.settings import Precision, require, require_file_name, require_precision, to_dict
 from pdc_sfm.store.aggregate import Outputs, Summary, aggregate
 from pdc_sfm.store.journal import open_raw_store
@@ -109,7 +111,9 @@ def match_pairs(
     raw = matches.with_suffix(".raw")
     anchors = Anchors(references, unique) if references and settings.anchors == "snap" else None
     made_by = _made_by(settings, matcher, anchors)
-    outputs = Outputs(features, matches, {**made_by, "tracks": to_dict(settings.tracks)}, settings.tracks, references)
+    recorded = {**made_by, "tracks": to_dict(settings.tracks)}
+    uncertainty = functools.partial(_uncertainty, settings)
+    outputs = Outputs(features, matches, recorded, settings.tracks, references, uncertainty)
     with open_raw_store(raw, made_by, overwrite=overwrite == "all", wait=wait) as store:
         loop = LoopReport()
         if any(pair not in store for pair in unique):
@@ -126,6 +130,13 @@ def match_pairs(
     return MatchResult(
         features, matches, raw, len(unique), loop, summary, len(listed) - len(unique) - with_itself, with_itself
     )
+
+
+def _uncertainty(settings: RunSettings, size: Size) -> float:
+    """A pixel of what the network saw, in pixels of the image; cells round keypoints by half their tolerance."""
+    seen = fitted_size(size, settings.dense.min_side, settings.dense.max_side)
+    rounding = settings.tracks.max_error / 2 if settings.tracks.rule == "hloc" else 0.0
+    return max(1.0, max(size) / max(seen), rounding)
 
 
 def _made_by(settings: RunSettings, matcher: Matcher | None, anchors: Anchors | None) -> dict[str, Any]:

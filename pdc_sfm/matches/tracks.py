@@ -29,10 +29,12 @@ class TrackSettings:
     max_error: float = 2.0  # pixels between a match's end and its keypoint
     cell_size: float = 2.0  # no more than one keypoint a cell of so many pixels; 8 for maps of thousands of images
     max_keypoints: int | None = 8192  # the best of each image; None keeps all, and queries of fixed images unquantised
+    min_score: float = 0.3  # flow: weaker matches make no tracks of a map, where they do more harm; queries use all
 
     def __post_init__(self) -> None:
         require(self.max_error > 0, f"max_error={self.max_error} must be positive")
         require(self.cell_size >= 0, f"cell_size={self.cell_size} must not be negative")
+        require(0 <= self.min_score < 1, f"min_score={self.min_score} must be in [0, 1)")
         top = self.max_keypoints
         require(top is None or top >= 1, f"max_keypoints={top} must be at least 1, or null for all")
 

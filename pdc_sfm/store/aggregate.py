@@ -6,7 +6,7 @@ same run made is made again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import h5py
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.files import remove_leftovers
 from pdc_sfm.matches.tracks import TrackSettings
+from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
 from pdc_sfm.store.flow_rule import write_by_flow
 from pdc_sfm.store.journal import RawStore
@@ -34,6 +35,7 @@ class Outputs:
     settings: Mapping[str, Any]  # as plain nested values, recorded in the match file
     tracks: TrackSettings
     references: tuple[Path, ...] = ()  # feature files whose keypoints are only assigned to
+    uncertainty: Callable[[Size], float] | None = None  # pixels to which keypoints of an image of this size are known
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,19 @@ def aggregate(
     with new_h5(outputs.matches) as match_file, new_h5(outputs.features) as feature_file:
         _keep_others(outputs.features, names, feature_file)
         _copy_fixed(fixed, outputs.features, feature_file)
-        job = Job(raw, pairs, done, names, frozenset(fixed), outputs.tracks, feature_file, match_file, run, show)
+        job = Job(
+            raw,
+            pairs,
+            done,
+            names,
+            frozenset(fixed),
+            outputs.tracks,
+            feature_file,
+            match_file,
+            run,
+            show,
+            outputs.uncertainty,
+        )
         count = (write_by_flow if outputs.tracks.rule == "flow" else write_by_cells)(job)
         write_record(feature_file, {"runs": [*(r for r in runs if r != run), run]})
         write_record(match_file, {**record, "settings": outputs.settings})

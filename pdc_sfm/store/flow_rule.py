@@ -62,6 +62,8 @@ class _Carrier:
         """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches."""
         job, pairs = self.job, self.pairs_of[name]
         matches, size = job.read_image(name, pairs)
+        if not job.is_query(name, pairs):
+            matches = {other: some.select(some.scores >= job.settings.min_score) for other, some in matches.items()}
         known = [pair for pair in pairs if self._is_known(_other(pair, name))]
         arrivals = {pair: self._arrive(matches, name, _other(pair, name)) for pair in known}
         image = self._keypoints(name, size, matches, list(arrivals.values()))

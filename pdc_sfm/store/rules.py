@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,7 @@ class Job:
     match_file: h5py.File
     run: str
     show: bool = False
+    uncertainty: Callable[[Size], float] | None = None  # pixels to which keypoints of an image of this size are known
 
     def is_query(self, name: str, pairs: Sequence[Pair]) -> bool:
         """Whether a free image is matched to fixed ones only, as in localisation."""
@@ -47,7 +48,10 @@ class Job:
         return bool(partners) and partners <= self.fixed
 
     def write_keypoints(self, name: str, points: np.ndarray, scores: np.ndarray, size: Size | None) -> None:
-        write_keypoints(self.feature_file, name, points, scores, size).attrs[RUN] = self.run
+        group = write_keypoints(self.feature_file, name, points, scores, size)
+        group.attrs[RUN] = self.run
+        if size is not None and self.uncertainty is not None:
+            group["keypoints"].attrs["uncertainty"] = self.uncertainty(size)  # hloc's name, read by its triangulation
 
     def free(self) -> list[str]:
         return [name for name in self.names if name not in self.fixed]
