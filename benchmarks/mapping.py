@@ -4,6 +4,7 @@ Needs folders `fountain-P11` (with cameras.json), `sacre_coeur` and `sceaux_cast
 
     python benchmarks/mapping.py --scenes ../shared/data/scenes --work outputs/benchmarks/mapping
 
+`--picture` draws the point cloud of our first scene, coloured, to fountain.png in the work folder.
 `--method NAME=FOLDER` adds a method by its hloc files: FOLDER/SCENE/{pairs.txt,features.h5,matches.h5}. What was computed
 in `--work` is not computed again.
 """
@@ -23,15 +24,17 @@ from pdc_sfm.colmap.cameras import CameraSettings, make_camera
 from pdc_sfm.colmap.correspondences import PointLookup
 from pdc_sfm.colmap.localize_sfm import localize
 from pdc_sfm.colmap.models import ReconstructionError, load_model, model_poses, summarize
+from pdc_sfm.colmap.pointcloud import read_ply
 from pdc_sfm.colmap.query import PoseSettings, Query, localize_query
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.reconstruction import ReconstructionSettings, reconstruct
+from pdc_sfm.colmap.render import draw, overview
 from pdc_sfm.colmap.sift import map_sift, reconstruct_sift
 from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.evaluation.poses import align, camera_center, reconstruction_errors, rotation_angle
-from pdc_sfm.images import list_images
+from pdc_sfm.images import list_images, write_image
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import write_pairs
@@ -132,17 +135,8 @@ class Ours:
         settings = self._settings
         if fixed is not None:
             settings = dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
-        references = [fixed] if fixed else []
-        stored = _StoredMatches(matched.raw)
-        part = match_pairs(
-            output / "pairs.txt",
-            scene.images,
-            output,
-            settings,
-            features_ref=references,
-            matcher=stored,
-            overwrite="all",
-        )
+        given = {"features_ref": [fixed] if fixed else [], "matcher": _StoredMatches(matched.raw), "overwrite": "all"}
+        part = match_pairs(output / "pairs.txt", scene.images, output, settings, **given)
         return output / "pairs.txt", part.features, part.matches
 
 
@@ -206,6 +200,13 @@ def mapping_row(scene: Scene, label: str, method: Method, work: Path) -> str:
         errors = reconstruction_errors(model_poses(model), {name: scene.true[name] for name in scene.names})
         row += f" {np.median(errors.degrees):>8.3f} {np.median(errors.percents):>8.3f}"
     return row
+
+
+def draw_model(folder: Path, output: Path) -> None:
+    """A picture of points.ply and the cameras, from behind them and a little above."""
+    points, colors = read_ply(folder / "points.ply")
+    poses = np.stack(list(model_poses(load_model(folder)).values()))
+    write_image(output, draw(points, colors, poses, overview(poses, points, (1600, 1000))))
 
 
 def leave_one_out(scene: Scene, label: str, method: Method, work: Path) -> None:
@@ -273,6 +274,7 @@ def main() -> None:
     parser.add_argument("--method", action="append", default=[], metavar="NAME=FOLDER", help="hloc files of another")
     parser.add_argument("--config", type=Path, help="settings of our matching")
     parser.add_argument("--label", default="ours", help="name of our row")
+    parser.add_argument("--picture", action="store_true", help="draw our model of the first scene")
     parser.add_argument("--skip-leave-one-out", action="store_true")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of our matching")
     args = parser.parse_args()
@@ -282,6 +284,8 @@ def main() -> None:
     for scene in scenes:
         for label, method in methods.items():
             print(mapping_row(scene, label, method, args.work), flush=True)
+    if args.picture and args.label in methods:
+        draw_model(args.work / f"{scenes[0].title}_{args.label}", args.work / f"{scenes[0].title}.png")
     if not args.skip_leave_one_out:
         for label, method in methods.items():
             leave_one_out(scenes[0], label, method, args.work)

@@ -227,3 +227,15 @@ def test_cameras_are_paired_with_the_nearest_that_look_the_same_way():
     poses = {"a": pose(0), "b": pose(1), "back": pose(0.1, turned=True), "far": pose(5)}
     pairs = nearest_pose_pairs(poses, 1)
     assert pairs == [("a", "b"), ("b", "a"), ("far", "b")]
+
+
+def test_keypoints_carry_a_pixel_of_the_network_as_their_uncertainty(photos):
+    images, pairs, output = photos
+    settings = load_settings(RunSettings, None, ["dense.min_side=24"])
+    result = match_pairs(pairs, images, output, settings, matcher=FakeMatcher())
+    pair = RawStore(result.raw).pairs()[0]
+    size = RawStore(result.raw).sizes(pair)[0]
+    with h5py.File(result.features) as file:
+        found = file[pair[0]]["keypoints"].attrs["uncertainty"]
+    assert found == pytest.approx(min(size) / 24, rel=0.05)
+    assert found > 1
