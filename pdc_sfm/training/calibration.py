@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -21,6 +22,8 @@ from pdc_sfm.matches.select import highest_p_r
 from pdc_sfm.network import PDCNet, mixture
 from pdc_sfm.training.batch import Batch
 from pdc_sfm.training.loss import level_ground_truth
+
+FEW = 0.003  # share of the cells below which a step of P_1 says little
 
 
 @dataclass(frozen=True)
@@ -59,21 +62,26 @@ def observe(network: PDCNet, batches: Iterable[Batch]) -> Observations:
 
 
 def fit(seen: Observations) -> tuple[float, float]:
-    """Scale and shift that make the stated probabilities most likely: logistic regression through Eq. 7."""
-    parameters = torch.zeros(2, dtype=torch.float64, requires_grad=True)  # log of the scale, shift
-    optimiser = torch.optim.LBFGS([parameters], max_iter=60, line_search_fn="strong_wolfe")
-    target = seen.right.double()
+    """Scale and shift after which P_1 and the share of right cells agree best, in every step of P_1 alike.
 
-    def loss() -> Tensor:
-        optimiser.zero_grad()
-        stated = seen.stated(parameters[0].exp(), parameters[1]).clamp(1e-6, 1 - 1e-6)
-        value = torch.nn.functional.binary_cross_entropy(stated, target)
-        value.backward()
-        return value
+    No likelihood: most cells are right more often than P_1 can say (0.573), and would drag all others up.
+    """
+    from scipy.optimize import brute, fmin
 
-    optimiser.step(loss)
-    log_scale, shift = parameters.detach().tolist()
-    return math.exp(log_scale), shift
+    def misfit(parameters: np.ndarray) -> float:
+        gaps, counts = _gaps(reliability(seen.stated(math.exp(parameters[0]), parameters[1]), seen.right))
+        weights = np.minimum(counts / (FEW * counts.sum()), 1)
+        return float((weights * gaps**2).sum() / weights.sum() + 1e-4 * np.square(parameters).sum())
+
+    log_scale, shift = brute(misfit, (slice(-1.6, 1.7, 0.2), slice(-4, 4.1, 0.4)), finish=partial(fmin, disp=False))
+    return math.exp(log_scale), float(shift)
+
+
+def _gaps(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Stated minus true share of the steps, and their numbers of cells. The last one cannot state more than it does."""
+    gaps = table[:, 1] - table[:, 2]
+    gaps[-1] = max(gaps[-1], 0.0)
+    return gaps, table[:, 0]
 
 
 @torch.no_grad()
@@ -94,7 +102,7 @@ def reliability(stated: Tensor, right: Tensor, bins: int = 10) -> np.ndarray:
     return np.stack([counts, *(total / np.maximum(counts, 1) for total in sums)], 1)
 
 
-def largest_gap(table: np.ndarray, least: float = 0.01) -> float:
-    """The largest difference between stated and true share, over bins with at least this share of the pixels."""
-    filled = table[:, 0] >= least * table[:, 0].sum()
-    return float(np.abs(table[filled, 1] - table[filled, 2]).max())
+def largest_gap(table: np.ndarray) -> float:
+    """The largest difference between stated and true share, over steps with more than a few of the cells."""
+    gaps, counts = _gaps(table)
+    return float(np.abs(gaps[counts >= FEW * counts.sum()]).max())
