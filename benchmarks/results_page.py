@@ -95,6 +95,10 @@ def verdict(rows: Sequence[Row]) -> list[str]:
     missing = [row for row in rows if row.ratio is None and row.ours.startswith(("failed", "skipped", "stopped"))]
     lines = [f"Ours loses in {len(lost)} of {sum(row.ratio is not None for row in rows)} rows" + (":" if lost else ".")]
     lines += [f"- {row.what}: {row.ours}, {row.against}" for row in lost]
+    missed = [row for row in rows if "missed" in row.against]
+    if missed:
+        lines += ["", "Aims that were missed:"]
+        lines += [f"- {row.what}: {row.ratio_text}, aim {row.against.replace('**missed**: ', '')}" for row in missed]
     if missing:
         lines += ["", "Not measured:"]
         lines += [f"- {row.part}, {row.what}: {row.ours}, {row.note}" for row in missing]

@@ -34,6 +34,12 @@ def test_the_page_lists_what_is_lost_and_what_was_not_measured():
     assert "Not measured:\n- others, LoFTR: skipped, kornia is not installed" in text
 
 
+def test_a_missed_aim_is_said_before_the_table():
+    row = Row("match run", "time outside the network", 0.376, "", "**missed**: less than 10 %", kind="share")
+    text = page({}, [Outcome("match_time", [row])], quick=False)
+    assert "Aims that were missed:\n- time outside the network: 38 %, aim less than 10 %" in text.split("| ratio")[0]
+
+
 def test_a_loaded_machine_is_said_at_the_top_and_a_quiet_one_is_not():
     loaded = page({}, [Outcome("a", [FASTER], busy=0.02), Outcome("b", [SLOWER], busy=0.6)], quick=False)
     assert "loaded machine: others used up to 60% of the cores (before step b)" in loaded.split("|")[0]
