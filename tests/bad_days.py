@@ -252,11 +252,12 @@ class Running:
         if self.process.is_alive():
             os.kill(self.process.pid, number)
 
-    def end(self, seconds: float = 120) -> int:
+    def end(self, seconds: float = 900) -> int:
         """The exit code; a process that ends in a traceback fails the test."""
         self.process.join(seconds)
         if self.process.is_alive():
             self.process.kill()
+            self.process.join()
             raise AssertionError(f"it hangs: {self.text()}")
         assert "Traceback" not in self.text(), self.text()
         return self.process.exitcode

@@ -20,7 +20,7 @@ CHUNK = 200  # pairs verified at a time, so that an interrupted run repeats litt
 def fill_database(source: Path, target: Path, pairs: Path, features: Path, matches: Path) -> None:
     """Copy the official database and write keypoints and matches of all pairs into the copy, at once."""
     ids = {name: image.image_id for name, image in read_database_images(source).items()}
-    with open_inputs(pairs, features, matches) as inputs, atomic_path(target) as partial:
+    with open_inputs(pairs, features, matches) as inputs, db.writing(target), atomic_path(target) as partial:
         shutil.copyfile(source, partial)
         with pycolmap.Database.open(partial) as database:
             names = progress(inputs.names, "keypoints", "image")

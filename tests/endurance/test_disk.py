@@ -40,7 +40,7 @@ def disk(tmp_path):
 
     yield resize
     if os.path.ismount(place):
-        subprocess.run(["umount", place], check=True)
+        subprocess.run(["umount", "--lazy", place], check=True)
 
 
 @pytest.mark.parametrize(("name", "seed"), cases({"aggregate", "triangulate"}, 4))
