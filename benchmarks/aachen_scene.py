@@ -24,6 +24,7 @@ from pdc_sfm.colmap.sift_files import match_sift
 from pdc_sfm.engine.run import RunSettings
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall
+from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import write_pairs
 from pdc_sfm.weights import built_in_path
@@ -43,11 +44,8 @@ def row(label: str, what: str, results: Path, true: dict[str, np.ndarray]) -> st
     return f"{label:<12} {what:<22} {len(true):>4} " + " ".join(f"{100 * r:>10.1f}" for r in recall)
 
 
-def run(dataset: AachenDataset, work: Path, label: str, match: Matcher, matching: object) -> None:
+def run(dataset: AachenDataset, work: Path, label: str, match: Matcher, matching: object, retrieval: Path) -> None:
     true = true_poses(dataset)
-    queries, database = list(read_camera_list(dataset.queries)), read_reference(dataset, points=False).names
-    retrieval = work / "pairs-all.txt"
-    write_pairs(retrieval, [(query, name) for query in queries for name in database])
     results, _ = run_localization(dataset, work / f"{label}_localize", match, retrieval, matching=matching)
     for time in ("day", "night"):
         print(row(label, f"localize, {time}", results, true[time]), flush=True)
@@ -58,11 +56,23 @@ def run(dataset: AachenDataset, work: Path, label: str, match: Matcher, matching
         print(f"{label:<12} challenge: {error}")
 
 
+def pair_queries(dataset: AachenDataset, path: Path, top: int, settings: RunSettings | None) -> Path:
+    """Each query with the images that retrieval finds, the same for all methods; without a network with all images."""
+    queries, database = list(read_camera_list(dataset.queries)), list(read_reference(dataset, points=False).names)
+    if settings is None or top >= len(database):
+        write_pairs(path, [(query, name) for query in queries for name in database])
+    else:
+        finding = RetrievalSettings(best=top, weights=settings.weights, device=settings.device)
+        retrieve(dataset.images, queries, database, path, top, finding)
+    return path
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", type=Path, required=True)
     parser.add_argument("--version", choices=("1.0", "1.1"), default="1.0")
     parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/aachen_scene"))
+    parser.add_argument("--top", type=int, default=8, help="database images matched with each query")
     parser.add_argument("--config", type=Path, help="settings of our matching")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of our matching")
     args = parser.parse_args()
@@ -70,17 +80,18 @@ def main() -> None:
     dataset = AachenDataset(args.dataset, args.version)
     if not dataset.challenge_database.exists():
         write_challenge_files(dataset)
-    limits = " ".join(f"{f'{m:g} m {d:g} deg':>10}" for m, d in RECALL_THRESHOLDS)
-    print(f"{'method':<12} {'run':<22} {'of':>4} {limits}")
-    run(dataset, args.work, "SIFT", match_sift, "sift")
     settings = load_settings(RunSettings, args.config, args.settings)
     try:
-        if settings.weights is None:
-            built_in_path()
+        known = settings if settings.weights is not None or built_in_path() else None
     except CheckpointError as error:
         print(f"no row of ours: {error}")
-        return
-    run(dataset, args.work, "ours", engine_matcher(settings), args.settings)
+        known = None
+    retrieval = pair_queries(dataset, args.work / "pairs-queries.txt", args.top, known)
+    limits = " ".join(f"{f'{m:g} m {d:g} deg':>10}" for m, d in RECALL_THRESHOLDS)
+    print(f"{'method':<12} {'run':<22} {'of':>4} {limits}")
+    run(dataset, args.work, "SIFT", match_sift, "sift", retrieval)
+    if known is not None:
+        run(dataset, args.work, "ours", engine_matcher(known), args.settings, retrieval)
 
 
 if __name__ == "__main__":

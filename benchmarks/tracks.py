@@ -39,7 +39,7 @@ from pdc_sfm.store.pair_lists import write_pairs
 STEP = 4  # pixels between matches
 MIN_OVERLAP = 0.12  # of both images, for a pair to be matched
 SIZES = [("hloc", 2, 8), ("hloc", 1, 1), ("flow", 2, 8), ("flow", 2, 2)]  # max_error, cell_size
-RULES = {f"{rule} {error}, {cell}": TrackSettings(rule, error, cell) for rule, error, cell in SIZES}
+RULES = {f"{rule} {error}, {cell}": TrackSettings(rule, error, cell, 8192) for rule, error, cell in SIZES}
 
 
 class Scene:

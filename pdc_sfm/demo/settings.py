@@ -14,7 +14,13 @@ from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.scenes.settings import SceneSettings
 from pdc_sfm.settings import load_settings, require
 
-SIZES = ("scene.database=24", "scene.day_queries=8", "scene.night_queries=8", "retrieve.best=12")
+SIZES = (
+    "scene.database=24",
+    "scene.day_queries=8",
+    "scene.night_queries=8",
+    "retrieve.best=12",
+    "match.tracks.max_keypoints=8192",
+)
 
 
 @dataclasses.dataclass(frozen=True)

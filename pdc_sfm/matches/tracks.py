@@ -28,7 +28,7 @@ class TrackSettings:
     rule: Literal["flow", "hloc"] = "flow"  # keypoints carried by the flow (carry.py), or rounded to cells as in hloc
     max_error: float = 2.0  # pixels between a match's end and its keypoint
     cell_size: float = 2.0  # no more than one keypoint a cell of so many pixels; 8 for maps of thousands of images
-    max_keypoints: int | None = 8192  # the best of each image; None keeps all, and queries of fixed images unquantised
+    max_keypoints: int | None = 32768  # the best of each image; None keeps all, and queries of fixed images unquantised
     min_score: float = 0.3  # flow: weaker matches make no tracks of a map, where they do more harm; queries use all
 
     def __post_init__(self) -> None:
