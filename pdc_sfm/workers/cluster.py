@@ -50,7 +50,7 @@ def connected(address: str | None, cores: int) -> Iterator[ModuleType]:
         with contextlib.ExitStack() as stack:
             stack.enter_context(_interruptible())
             here = {} if address else {"num_cpus": cores, "include_dashboard": False, "_temp_dir": _folder(stack)}
-            stack.callback(ray.shutdown)
+            stack.callback(_shut_down, ray)
             _init(ray, address or "local", **here)
             yield ray
 
@@ -61,8 +61,19 @@ def _init(ray: ModuleType, address: str, **options: Any) -> None:
             ray.init(address, log_to_driver=False, logging_level="critical", configure_logging=True, **options)
         except ConnectionError:
             raise _nobody(address) from None
-        except (RuntimeError, ValueError, OSError) as error:
-            raise ClusterError(f"Ray does not start: {str(error).strip().splitlines()[0]}") from None
+        except Exception as error:  # Ray's own are of no common kind
+            raise ClusterError(f"Ray does not start: {str(error).strip().splitlines()[0]}") from error
+
+
+def _shut_down(ray: ModuleType) -> None:
+    """Not to be interrupted, which would leave processes behind."""
+    ours = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ours}
+    try:
+        ray.shutdown()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _knock(address: str) -> None:

@@ -1,5 +1,6 @@
 """The same files by workers on Ray: when one is killed, when the run is stopped and continued, when nothing goes right."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -39,7 +40,13 @@ def cluster():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{TESTS}:{TESTS.parent}")  # for the fakes
-        with connected(None, 2) as ray:
+        with contextlib.ExitStack() as stack:
+            try:
+                ray = stack.enter_context(connected(None, 2))
+            except ClusterError as error:
+                if "timed out during startup" in str(error):
+                    pytest.skip("this machine is too busy: Ray gives its own processes 30 seconds to start")
+                raise
             folder = Path(ray._private.worker._global_node.get_session_dir_path()).parent
             yield ray.get_runtime_context().gcs_address
     assert not folder.exists()
@@ -123,7 +130,7 @@ def test_a_terminated_run_ends_quietly_with_its_workers_and_goes_on_with_one_wor
     images, pairs, output, expected = photos
     arguments = [sys.executable, "-c", STOPPED, images, output, tmp_path / "notes", cluster]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    until = time.monotonic() + 90
+    until = time.monotonic() + 300
     while not list(output.glob("*.raw/*.matches")) and process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
