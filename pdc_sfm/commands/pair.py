@@ -5,7 +5,7 @@ Settings (key=value):
   dense.method=direct       homography and multiscale align the images first, for large changes of scale or perspective
   dense.rotations=1         8 also finds images turned by any angle
   select.threshold=0.1      keep matches with P_R above this; select.radius=1 is R in pixels
-  select.directions=both    united; mutual keeps only what agrees both ways; forward is twice as fast
+  select.directions=mutual  what agrees both ways; both unites them, as the paper; forward is twice as fast
   select.max_matches=       keep so many, the surest of each region
 
 Example:

@@ -24,12 +24,16 @@ def highest_p_r(radius: float, lowest_sigma: float = 1.0) -> float:
 
 @dataclass(frozen=True)
 class SelectSettings:
-    """Which matches are kept. The defaults are the paper's for localisation: P_1 > 0.1, both directions united."""
+    """Which matches are kept. The paper's for localisation: P_1 > 0.1, both directions united (preset `aachen`).
+
+    Here, by default, a match must also agree with the other direction, which is estimated anyway: on real scenes that
+    drops a tenth of the matches and half of the wrong ones.
+    """
 
     confidence: Literal["p_r", "cyclic"] = "p_r"
     radius: float = 1.0  # R of P_R, pixels of the network's input
     threshold: float = 0.1  # keep P_R above this
-    directions: Literal["both", "mutual", "forward"] = "both"  # united; only those that agree; first to second image
+    directions: Literal["both", "mutual", "forward"] = "mutual"  # united; only those that agree; first to second image
     cyclic_distance: float = 3.0  # for mutual and cyclic: largest error there and back, pixels at a smaller side of 600
     max_matches: int | None = None  # keep the most confident, spread over the image
     stride: int = 4  # one match a square of so many pixels of the network's input: a quarter of its resolution

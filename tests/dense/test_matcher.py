@@ -45,7 +45,7 @@ def test_the_estimate_is_the_networks_flow_in_original_pixels(untrained):
 
 @pytest.mark.parametrize("sizes", [((270, 256), (256, 290)), ((17, 300), (40, 16))])
 def test_images_of_any_sizes_from_16_pixels_give_matches_inside_both(untrained, sizes):
-    matcher = Matcher(untrained, settings(threshold=0.0))
+    matcher = Matcher(untrained, settings(threshold=0.0, directions="both"))
     codes = [matcher.encode(noise(*size, seed)) for seed, size in enumerate(sizes)]
     matches = matcher.match(*codes)
     assert len(matches) > 0

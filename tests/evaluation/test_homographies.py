@@ -21,11 +21,13 @@ from pdc_sfm.evaluation.homographies import (
 )
 from pdc_sfm.evaluation.homography_report import summarize, text, write_results
 from pdc_sfm.evaluation.match_scores import homography_error
+from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import inside
 
 SIZE = (96, 128)
-SETTINGS = HomographySettings(count=2, kinds=("viewpoint", "blur"), size=SIZE)
+FORWARD = SelectSettings(directions="forward")  # the one direction that is known below
+SETTINGS = HomographySettings(count=2, kinds=("viewpoint", "blur"), size=SIZE, select=FORWARD)
 PHOTOS = WavePhotos(3)
 
 

@@ -124,7 +124,7 @@ def test_without_hloc_registering_says_so(monkeypatch):
 
 @pytest.mark.usefixtures("fake_hloc")
 def test_hloc_finds_and_runs_the_registered_matcher(monkeypatch):
-    monkeypatch.setattr(matcher, "load_matcher", lambda weights, settings, device: FakeMatcher())
+    monkeypatch.setattr(matcher, "load_matcher", lambda *arguments: FakeMatcher())
     assert {"loftr", "compact", "pdcnet_plus"} <= set(hloc_plugin.register())
     hloc_plugin.register()  # twice does no harm
     module = __import__("hloc.matchers.pdcnet_plus", fromlist=[""])  # as hloc's dynamic_load does
