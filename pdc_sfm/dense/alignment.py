@@ -110,15 +110,19 @@ def _normalised(image: Tensor, seen: Tensor, stride: int) -> Tensor:
 
 
 def _window_means(maps: Tensor, sigma: float, stride: int) -> Tensor:
-    """(B, C, H, W) -> (B, C, H/stride, W/stride): means under a Gaussian around the centre of each cell.
+    """(B, C, H, W) -> (B, C, H/stride, W/stride): means under a Gaussian around each cell; outside the image all is zero.
 
-    The centre of a cell lies between pixels, so the window has an even number of them. Outside the image all is zero.
+    As matrix products, which take a third of the time of convolutions of single channels.
     """
-    before = stride // 2 * round(2.5 * sigma / stride * 2) - stride // 2
-    places = torch.arange(-before, stride + before, dtype=maps.dtype, device=maps.device) - (stride - 1) / 2
-    window = torch.exp(-0.5 * (places / sigma).square())
-    window = window / window.sum()
-    x = maps.flatten(0, 1)[:, None]
-    x = F.conv2d(x, window.view(1, 1, -1, 1), stride=(stride, 1), padding=(before, 0))
-    x = F.conv2d(x, window.view(1, 1, 1, -1), stride=(1, stride), padding=(0, before))
-    return x.view(*maps.shape[:2], *x.shape[-2:])
+    rows, columns = (_windows(side, sigma, stride, like=maps) for side in maps.shape[-2:])
+    return rows @ maps @ columns.T
+
+
+def _windows(side: int, sigma: float, stride: int, like: Tensor) -> Tensor:
+    """(side/stride, side): weights of the pixels of a row for each of its cells."""
+    places = torch.arange(side, dtype=like.dtype, device=like.device)
+    centres = (torch.arange(side // stride, dtype=like.dtype, device=like.device) + 0.5) * stride - 0.5
+    distance = ((places - centres[:, None]) / sigma).square()
+    near = distance < 12  # weights further off are next to nothing, and denormal numbers would take all the time
+    weights = torch.exp(-0.5 * distance.clamp(max=12)) * near
+    return weights / (sigma * (2 * torch.pi) ** 0.5)
