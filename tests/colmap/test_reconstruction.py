@@ -154,3 +154,32 @@ def test_points_of_two_images_are_used_where_images_have_few_partners(inputs):
     write_pairs(arguments["pairs"], scene.pairs())
     lengths = [p.track.length() for p in reconstruct(**arguments, settings=settings).model.points3D.values()]
     assert min(lengths) >= 3
+
+
+def test_cameras_come_from_a_part_of_the_keypoints_and_points_from_all(inputs):
+    scene, arguments = inputs
+    settings = load_settings(ReconstructionSettings, None, [*TRUE_CAMERA, "mapping_keypoints=100"])
+    few = reconstruct(**arguments, settings=settings)
+    every = reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, TRUE_CAMERA))
+    assert few.summary.registered == len(NAMES)
+    assert few.summary.points > 0.9 * every.summary.points > 100
+
+
+def test_points_of_the_mapper_are_not_given_away_for_fewer(inputs, monkeypatch):
+    _, arguments = inputs
+    monkeypatch.setattr(reconstruction, "triangulate_all", lambda *arguments: pycolmap.Reconstruction())
+    settings = load_settings(ReconstructionSettings, None, [*TRUE_CAMERA, "mapping_keypoints=100"])
+    assert reconstruct(**arguments, settings=settings).summary.points > 50
+
+
+def test_cameras_from_a_part_of_the_keypoints_points_from_all(inputs):
+    scene, arguments = inputs
+    few, whole = (
+        reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, [*TRUE_CAMERA, word]))
+        for word in ("mapping_keypoints=100", "mapping_keypoints=null")
+    )
+    assert few.summary.registered == len(NAMES)
+    assert few.summary.points > 0.9 * whole.summary.points > 150
+    assert np.median(reconstruction_errors(model_poses(few.model), scene.poses).degrees) < 0.1
+    with pytest.raises(SettingsError, match="mapping_keypoints=5"):
+        ReconstructionSettings(mapping_keypoints=5)
