@@ -8,22 +8,52 @@ from typing import Any
 
 import numpy as np
 import pycolmap
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 
 def thin_out(database: Path, target: Path, keypoints: int) -> bool:
-    """Copy a database with the matches of each image's first keypoints only. False if there are no more than those."""
+    """Copy a database with the matches of so many keypoints an image. False if no image has more than those.
+
+    Kept are the keypoints of the longest tracks: the order of tracks is the same in all images, so that what is kept in
+    one is kept in the others.
+    """
     with pycolmap.Database.open(database) as opened:
-        counts = [opened.num_keypoints_for_image(image.image_id) for image in opened.read_all_images()]
-    if max(counts, default=0) <= keypoints:
-        return False
+        images = [image.image_id for image in opened.read_all_images()]
+        counts = [opened.num_keypoints_for_image(image) for image in images]
+        if max(counts, default=0) <= keypoints:
+            return False
+        starts = dict(zip(images, np.cumsum([0, *counts])))
+        pairs, geometries = opened.read_two_view_geometries()
+    ids = [pycolmap.pair_id_to_image_pair(pair) for pair in pairs]
+    inliers = [np.asarray(geometry.inlier_matches, np.int64).reshape(-1, 2) for geometry in geometries]
+    nodes = [np.add(found, (starts[a], starts[b])) for (a, b), found in zip(ids, inliers)]
+    kept = _of_longest_tracks(np.concatenate([*nodes, np.zeros((0, 2), np.int64)]), counts, keypoints)
     shutil.copyfile(database, target)
     with pycolmap.Database.open(target) as opened, pycolmap.DatabaseTransaction(opened):
-        pairs, geometries = opened.read_two_view_geometries()
-        for pair_id, geometry in zip(pairs, geometries):
-            inliers = np.asarray(geometry.inlier_matches)
-            geometry.inlier_matches = inliers[(inliers < keypoints).all(axis=1)]
-            opened.update_two_view_geometry(*pycolmap.pair_id_to_image_pair(pair_id), geometry)
+        for pair, geometry, found, node in zip(ids, geometries, inliers, nodes):
+            geometry.inlier_matches = found[kept[node].all(axis=1)].astype(np.uint32)
+            opened.update_two_view_geometry(*pair, geometry)
     return True
+
+
+def _of_longest_tracks(matches: np.ndarray, counts: list[int], keypoints: int) -> np.ndarray:
+    """Mask over all keypoints, image after image: those of the longest tracks, `keypoints` an image at most.
+
+    `matches` (N, 2) joins them; a track is what is joined.
+    """
+    total = sum(counts)
+    graph = coo_array((np.ones(len(matches), np.int8), tuple(matches.T)), shape=(total, total))
+    _, track = connected_components(graph, directed=False)
+    length = np.bincount(track)
+    place = np.empty(len(length), np.int64)  # of each track among all, long ones first, else at random
+    place[np.lexsort((np.random.default_rng(0).permutation(len(length)), -length))] = np.arange(len(length))
+    image = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((place[track], image))
+    rank = np.arange(total) - np.repeat(np.cumsum([0, *counts[:-1]]), counts)
+    kept = np.zeros(total, bool)
+    kept[order[rank < keypoints]] = True
+    return kept
 
 
 def triangulate_all(

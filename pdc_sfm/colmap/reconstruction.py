@@ -39,7 +39,7 @@ class ReconstructionSettings:
     verify: bool = True  # false: take the matches as they are
     min_score: float = 0.0  # matches below are not used
     two_view_tracks: bool | None = None  # also points seen by two images only; None: if images have few partners
-    mapping_keypoints: int | None = 8192  # cameras are found by so many of each image, the first; points by all
+    mapping_keypoints: int | None = 8192  # cameras are found by so many of each image, of long tracks; points by all
     sharpen: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # in points.ply; the model keeps all
     seed: int = 0
@@ -165,11 +165,14 @@ class _Job:
         bundle = options.get_global_bundle_adjustment()
         if settings.sharpen:
             self.notes["sharpened"] = dataclasses.asdict(sharpen(model, self.images, bundle))
-        if self.dense:
-            model = triangulate_all(model, self.database, self.images, options)
-            if settings.sharpen:
-                sharpen(model, self.images, points_only(bundle), rounds=1)
-        return model
+        if not self.dense:
+            return model
+        dense = triangulate_all(pycolmap.Reconstruction(model), self.database, self.images, options)
+        if dense.num_points3D() < model.num_points3D():  # cameras too close together for new points
+            return model
+        if settings.sharpen:
+            sharpen(dense, self.images, points_only(bundle), rounds=1)
+        return dense
 
 
 def _remarks(model: pycolmap.Reconstruction, others: Models, names: Collection[str]) -> tuple[str, ...]:
