@@ -17,6 +17,7 @@ class RelativePoseSettings:
     method: Literal["ransac", "magsac"] = "ransac"
     threshold: float = 1.0  # pixels; divided by the focal length
     confidence: float = 0.99999
+    refine: bool = False  # then adjust the pose to all inliers, robustly (beyond the paper's protocol)
 
     def __post_init__(self) -> None:
         require(self.threshold > 0, f"threshold={self.threshold} must be above 0 (pixels)")
@@ -24,6 +25,7 @@ class RelativePoseSettings:
 
 
 DEFAULTS = RelativePoseSettings()
+MOST_REFINED = 20_000  # matches the adjustment looks at
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +63,38 @@ def estimate_relative_pose(
         inliers = inliers.ravel() > 0
         if best is None or inliers.sum() > best.inliers.sum():
             best = RelativePose(np.c_[rotation, translation], inliers)
-    return best
+    return _refined(best, rays0, rays1, settings.threshold / focal) if settings.refine and best else best
+
+
+def _refined(pose: RelativePose, rays0: np.ndarray, rays1: np.ndarray, scale: float) -> RelativePose:
+    """The pose with the least Sampson distances, those of outliers bounded; its inliers are those within `scale`."""
+    from scipy.optimize import least_squares
+    from scipy.spatial.transform import Rotation
+
+    x0, x1 = (np.c_[rays, np.ones(len(rays))] for rays in (rays0, rays1))
+    rotation, translation = pose.cam1_from_cam0[:, :3], pose.cam1_from_cam0[:, 3]
+    across = np.linalg.svd(translation[None])[2][1:]  # (2, 3): the two ways a direction can turn
+
+    def moved(step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        turned = translation + step[3:] @ across
+        return Rotation.from_rotvec(step[:3]).as_matrix() @ rotation, turned / np.linalg.norm(turned)
+
+    def distances(step: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        rotated, direction = moved(step)
+        a, b = x0[chosen], x1[chosen]
+        lines1 = np.cross(direction, a @ rotated.T)  # E x0
+        lines0 = np.cross(b, direction) @ rotated  # E^T x1, up to its sign
+        size = np.sqrt((lines1[:, :2] ** 2).sum(1) + (lines0[:, :2] ** 2).sum(1))
+        return (b * lines1).sum(1) / np.maximum(size, 1e-12)
+
+    every = np.arange(len(x0))
+    chosen = every[pose.inliers]
+    chosen = chosen[:: -(-len(chosen) // MOST_REFINED)] if len(chosen) > MOST_REFINED else chosen
+    if len(chosen) < 6:
+        return pose
+    found = least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale / 4, args=(chosen,), x_scale="jac")
+    near = np.abs(distances(found.x, every)) < scale
+    return RelativePose(np.c_[moved(found.x)], pose.inliers | near) if near.sum() >= pose.inliers.sum() / 2 else pose
 
 
 def _normalize(points: np.ndarray, intrinsics: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 cameras.json holds for each image: width, height, fx, fy, cx, cy, R_cam_from_world, t_cam_from_world (`pdc-sfm scene` writes
 one). Each image is paired with those 1, 2 and 4 places further in the order of names. Printed are how many matches lie
 within 2 px of the true epipolar line, the median of the pose error (the larger of rotation and translation, degrees), AUC
-and mAP. Settings (key=value): dense.*, select.* as for `match`, pose.threshold=1 pixel, sift=true.
+and mAP; poses of both methods are adjusted to all their inliers (pose.refine=true). Settings (key=value): dense.*, select.* as
+for `match`, pose.method=ransac or magsac, pose.threshold=1 pixel, sift=true.
 
 Example:
   pdc-sfm evaluate epipolar --images fountain/images --cameras fountain/cameras.json
@@ -31,13 +32,13 @@ def run(args: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from pdc_sfm.evaluation.known_cameras import neighbour_pairs
-    from pdc_sfm.evaluation.pose_pairs import PoseSettings, evaluate_poses
+    from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, evaluate_poses
     from pdc_sfm.evaluation.pose_report import summarize, text
     from pdc_sfm.evaluation.tables import write_json
     from pdc_sfm.matcher import MatchSettings, load_matcher
     from pdc_sfm.settings import load_settings, to_dict
 
-    settings = load_settings(PoseSettings, args.config, args.settings)
+    settings = load_settings(KnownCameraSettings, args.config, args.settings)
     pairs = neighbour_pairs(args.images, args.cameras, args.gaps)
     matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
     with tqdm(total=len(pairs), unit="pair", disable=None) as bar:

@@ -45,6 +45,14 @@ class PoseSettings:
     sift: bool = True  # measure SIFT on the same pairs
 
 
+@dataclass(frozen=True)
+class KnownCameraSettings(PoseSettings):
+    """As in use: matches that agree both ways, and the pose adjusted to all of them."""
+
+    select: SelectSettings = field(default_factory=SelectSettings)
+    pose: RelativePoseSettings = field(default_factory=lambda: RelativePoseSettings(refine=True))
+
+
 @dataclass
 class PoseScores:
     """Ours and SIFT's."""

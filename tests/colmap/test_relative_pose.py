@@ -42,6 +42,27 @@ def test_half_of_the_matches_may_be_wrong(method):
     assert found.inliers[:150].mean() < 0.1
 
 
+def test_refinement_uses_all_that_agree():
+    """Of noise of 0.3 px in 3,000 matches about 0.3 / sqrt(3000) remains, where five points keep all of theirs."""
+    points0, points1, true = matches(4000, outliers=1000, noise=0.3)
+    plain, refined = (
+        estimate_relative_pose(points0, points1, INTRINSICS0, INTRINSICS1, RelativePoseSettings(refine=refine))
+        for refine in (False, True)
+    )
+    error = [np.abs(found.cam1_from_cam0 - true).max() for found in (plain, refined)]
+    assert error[1] < 1e-3
+    assert error[1] < error[0] / 3
+    assert refined.inliers[1000:].mean() > 0.85
+    assert refined.inliers[:1000].mean() < 0.05
+    np.testing.assert_allclose(np.linalg.norm(refined.cam1_from_cam0[:, 3]), 1)
+
+
+def test_refinement_of_exact_matches_changes_nothing():
+    points0, points1, true = matches(50)
+    found = estimate_relative_pose(points0, points1, INTRINSICS0, INTRINSICS1, RelativePoseSettings(refine=True))
+    np.testing.assert_allclose(found.cam1_from_cam0, true, atol=1e-5)
+
+
 def test_the_threshold_is_in_pixels():
     points0, points1, _ = matches(noise=2.0)
     loose, tight = (
