@@ -73,7 +73,7 @@ def fit(seen: Observations) -> tuple[float, float]:
         weights = np.minimum(counts / (FEW * counts.sum()), 1)
         return float((weights * gaps**2).sum() / weights.sum() + 1e-4 * np.square(parameters).sum())
 
-    log_scale, shift = brute(misfit, (slice(-1.7, 1.8, 0.2), slice(-4.1, 4.2, 0.4)), finish=partial(fmin, disp=False))
+    log_scale, shift = brute(misfit, (slice(-1.5, 1.6, 0.35), slice(-4.1, 4.2, 0.7)), finish=partial(fmin, disp=False))
     return math.exp(log_scale), float(shift)
 
 

@@ -30,7 +30,7 @@ TOWN = SceneSettings(
 )
 TRAINING = (
     "schedule.iterations=1 sizes.phases=[[0,64,1]] sizes.aspects=1 validation.pairs=1 validation.hard=0 "
-    "validation.unrelated=0 validation.real=1 validation.size=64 workers=0 threads=1 log_every=1"
+    "validation.unrelated=0 validation.real=1 validation.size=64 workers=0 threads=1 log_every=1 backbone_weights=none"
 )
 # The first words of a command -> what makes it small. None: it is asked for its help only.
 SMALL = {

@@ -9,7 +9,7 @@ from pdc_sfm.network.mixture import p_r
 from pdc_sfm.training.calibration import Observations, apply, fit, largest_gap, reliability
 
 
-def honest(count=200_000):
+def honest(count=400_000):
     """Cells that are right as often as they say."""
     torch.manual_seed(0)
     log_var = torch.stack([torch.zeros(count), torch.empty(count).uniform_(1, 10)], 1).double()
