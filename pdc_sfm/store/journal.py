@@ -200,7 +200,7 @@ class CountStore(RawStore):
         return b""
 
     def read(self, pair: tuple[str, str]) -> RawMatches:
-        raise NotImplementedError("a CountStore keeps no matches")
+        raise TypeError("a CountStore keeps no matches")
 
 
 @contextlib.contextmanager

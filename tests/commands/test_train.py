@@ -4,25 +4,14 @@ import numpy as np
 import pycolmap
 import pytest
 import torch
+from tiny_training import TINY
 
 from pdc_sfm.cli import main
 from pdc_sfm.images import write_image
-from pdc_sfm.network import NetworkSettings, PDCNet
+from pdc_sfm.network import PDCNet
 from pdc_sfm.training.curve import read_table
 from pdc_sfm.weights import load_network, save_network
 
-TINY = NetworkSettings(
-    backbone="efficientnet_lite0",
-    shared_backbone=True,
-    pyramid_channels=(8, 8, 8),
-    correlation="plain",
-    radius=2,
-    decoder_channels=(8, 8, 8, 8, 8),
-    refined_levels=(),
-    slice_layers="mlp",
-    slice_channels=(8, 8, 8, 4),
-    predictor_channels=(8, 8),
-)
 QUICK = (
     "schedule.iterations=2 sizes.phases=[[0,96,1]] sizes.aspects=1 validation.pairs=1 validation.hard=0 "
     "validation.unrelated=0 validation.real=1 validation.size=96 workers=0 threads=1 device=cpu log_every=1"

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from fake_matcher import FakeMatcher, write_images, write_list
+from h5_content import content
 
 from pdc_sfm.engine.pairing import exhaustive_pairs, nearest_pose_pairs, sequential_pairs
 from pdc_sfm.engine.run import RunSettings, match_pairs
@@ -23,16 +24,6 @@ def photos(tmp_path):
     """Eight images in a folder and the list of all their pairs."""
     names = write_images(tmp_path / "photos", 8)
     return tmp_path / "photos", write_list(tmp_path / "all.txt", exhaustive_pairs(names)), tmp_path / "out"
-
-
-def content(folder):
-    """Every dataset of every h5 file of a folder."""
-    found = {}
-    for path in sorted(folder.glob("*.h5")):
-        with h5py.File(path) as file:
-            file.visititems(lambda name, item, path=path: found.update({(path.name, name): item[()].tobytes()})
-                            if isinstance(item, h5py.Dataset) else None)  # fmt: skip
-    return found
 
 
 def test_each_image_is_encoded_once_and_each_pair_matched_once(photos):

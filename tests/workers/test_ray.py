@@ -10,10 +10,10 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-import h5py
 import pytest
 from fake_matcher import FakeMatcher, write_images
 from fake_network import FakeNetwork, grey_images
+from h5_content import content
 from noting_matcher import Doubling, NotingMatcher
 
 from pdc_sfm.engine.pairing import exhaustive_pairs
@@ -66,16 +66,6 @@ def photos(tmp_path):
     names = write_images(tmp_path / "photos", 9)
     match_pairs(exhaustive_pairs(names), tmp_path / "photos", tmp_path / "local", matcher=FakeMatcher())
     return tmp_path / "photos", exhaustive_pairs(names), tmp_path / "out", content(tmp_path / "local")
-
-
-def content(folder):
-    """Every dataset of every h5 file of a folder."""
-    found = {}
-    for path in sorted(folder.glob("*.h5")):
-        with h5py.File(path) as file:
-            file.visititems(lambda name, item, path=path: found.update({(path.name, name): item[()].tobytes()})
-                            if isinstance(item, h5py.Dataset) else None)  # fmt: skip
-    return found
 
 
 def finished(output):
