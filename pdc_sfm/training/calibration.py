@@ -52,7 +52,7 @@ def observe(network: PDCNet, batches: Iterable[Batch]) -> Observations:
         if level.logits is None or level.logits.shape[1] < 2:
             raise CheckpointError("only a mixture of two or more components can be calibrated")
         if aligns(network):
-            level = align(level, *(grey(x, level.reference_size) for x in (batch.reference, batch.query)))
+            level = align(level, grey(batch.reference, level.reference_size), grey(batch.query, level.query_size))
         target, valid, hidden = level_ground_truth(level, batch, max_jump=6.0)
         seen = valid & ~hidden
         right = (level.flow - target).abs().amax(1) < 1
