@@ -39,12 +39,12 @@ def photographs(scenes: Path, count: int) -> list[TestPair]:
 
 def rendered(folder: Path, count: int, workers: int) -> list[TestPair]:
     """Pairs of the built-in scene, with true depth; half of them of a query by day or by night."""
-    from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, SceneTruth
-    from pdc_sfm.scenes import SceneSettings, write_scene
+    from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, scene_pairs
+    from pdc_sfm.scenes import SceneSettings, SceneTruth, write_scene
 
     write_scene(folder, SceneSettings(database=8, day_queries=2, night_queries=1), workers)
     truth = SceneTruth(folder)
-    pairs = thinned(truth.pairs(SceneEvaluationSettings(database=count, partners=1)), count)
+    pairs = thinned(scene_pairs(truth, SceneEvaluationSettings(database=count, partners=1)), count)
 
     def judge(first: str, second: str) -> Callable[[RawMatches], np.ndarray]:
         from pdc_sfm.evaluation.match_scores import flow_at

@@ -31,16 +31,17 @@ def run(args: argparse.Namespace) -> None:
 
     from pdc_sfm.evaluation.dense_scores import DenseScores
     from pdc_sfm.evaluation.plots import plot_calibration, plot_sparsification
-    from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, SceneTruth, evaluate_scene, summarize, text
+    from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, evaluate_scene, scene_pairs, summarize, text
     from pdc_sfm.evaluation.tables import write_json
     from pdc_sfm.files import write_text
     from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.scenes import SceneTruth
     from pdc_sfm.settings import load_settings, to_dict
 
     settings = load_settings(SceneEvaluationSettings, args.config, args.settings)
     folder = args.scene or _rendered(args.output / "scene")
     truth = SceneTruth(folder)
-    pairs = truth.pairs(settings)
+    pairs = scene_pairs(truth, settings)
     matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
     with tqdm(total=len(pairs), unit="pair", disable=None) as bar:
         groups = evaluate_scene(truth, pairs, matcher, settings, lambda _: bar.update())

@@ -1,7 +1,8 @@
 """Train a network on a folder of photographs; the same command continues a run that was stopped.
 
 Settings come from a preset or file (--config compact, paper_stage1, paper_stage2, or a YAML file) and key=value words.
-Real pairs are mixed in from COLMAP models (--model and --images, any number of times) or from MegaDepth.
+Real pairs are mixed in from COLMAP models (--model and --images, any number of times) or from MegaDepth, rendered ones
+from folders that `pdc-sfm scene` wrote (--scene, any number of times).
 
 Examples:
   pdc-sfm train run --photos photos/ --objects cutouts/ --config compact --output runs/compact
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, action="append", default=[], help="COLMAP model: a source of real pairs")
     parser.add_argument("--images", type=Path, action="append", default=[], help="folder of that model's images")
     parser.add_argument("--megadepth", type=Path, help="MegaDepth folder in D2-Net's layout")
+    parser.add_argument("--scene", type=Path, action="append", default=[], help="folder of a rendered scene")
     parser.add_argument("--output", type=Path, required=True, help="folder for state, weights, tables and curve")
     parser.add_argument("--config", default="compact", help="preset or YAML file (default: compact)")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings that override the preset")
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsError(f"{len(args.model)} --model but {len(args.images)} --images: give one for each model")
     settings = load_settings(TrainSettings, preset_path(args.config, "train"), args.settings)
     models = list(zip(args.model, args.images))
-    result = train_on_folders(args.photos, settings, args.output, args.objects, models, args.megadepth)
+    result = train_on_folders(args.photos, settings, args.output, args.objects, models, args.megadepth, args.scene)
     say(result.summary(args.output))
     return 128 + result.stopped if result.stopped else 0
 

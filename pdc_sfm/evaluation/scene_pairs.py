@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,8 @@ from pdc_sfm.evaluation.tables import number, percent, table
 from pdc_sfm.images import fitted_size, read_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.select import SelectSettings, select_matches
-from pdc_sfm.scenes import Camera, flow_from_depth, read_cameras, read_depth
+from pdc_sfm.scenes import SceneTruth
 from pdc_sfm.settings import require
-
-COARSE = 8  # overlap is measured at every so many pixels
 
 
 @dataclass(frozen=True)
@@ -51,55 +48,25 @@ class SceneScores:
     sift: MatchScores = field(default_factory=MatchScores)
 
 
-class SceneTruth:
-    """A plain scene folder: cameras, and depth that is read when needed."""
-
-    def __init__(self, folder: Path):
-        self.folder, self.cameras = Path(folder), read_cameras(folder)
-        if not (self.folder / "depth").is_dir():
-            raise FormatError(f"{folder} has no depth: render the scene with depth=true")
-
-    def flow(self, first: str, second: str) -> tuple[np.ndarray, np.ndarray]:
-        """Flow (H, W, 2) from the first image to the second, and where it is visible (H, W); nothing that moves is."""
-        (depth0, moving0), (depth1, moving1) = (read_depth(self.folder / "depth" / name) for name in (first, second))
-        flow, visible = flow_from_depth(self.cameras[first], depth0, self.cameras[second], depth1)
-        visible &= ~moving0
-        y, x = np.nonzero(visible)
-        height, width = moving1.shape
-        u, v = np.clip(np.rint(np.stack([x, y], -1) + flow[y, x]), 0, (width - 1, height - 1)).astype(int).T
-        visible[y[moving1[v, u]], x[moving1[v, u]]] = False
-        return flow, visible
-
-    def overlap(self, first: str, second: str) -> float:
-        """About which share of the first image the second shows."""
-        parts = []
-        for name in (first, second):
-            depth = read_depth(self.folder / "depth" / name)[0]
-            camera = self.cameras[name]
-            width, height = camera.width // COARSE, camera.height // COARSE
-            small = Camera(width, height, camera.focal / COARSE, camera.cam_from_world)
-            parts += [small, depth[COARSE // 2 :: COARSE, COARSE // 2 :: COARSE][:height, :width]]
-        return float(flow_from_depth(*parts)[1].mean())
-
-    def pairs(self, settings: SceneEvaluationSettings) -> list[tuple[str, str, str]]:
-        """(group, first, second): database pairs from much to little overlap, queries with their best images."""
-        groups: dict[str, list[str]] = {}
-        for name in sorted(self.cameras):
-            groups.setdefault(name.split("/")[0], []).append(name)
-        database = groups.pop("db", [])
-        near = [(a, b) for i, a in enumerate(database) for b in database[i + 1 : i + 5]]
-        ranked = sorted(((self.overlap(a, b), a, b) for a, b in near), reverse=True)
-        enough = [("database", a, b) for share, a, b in ranked if share >= settings.min_overlap]
-        places = np.linspace(0, len(enough) - 1, min(settings.database, len(enough))).round().astype(int)
-        chosen = [enough[place] for place in places]
-        for group, queries in groups.items():
-            for query in queries:
-                best = sorted(((self.overlap(query, name), name) for name in database), reverse=True)
-                seen = [name for share, name in best if share >= settings.min_overlap][: settings.partners]
-                chosen += [(group, query, name) for name in seen]
-        if not chosen:
-            raise FormatError(f"no two images of {self.folder} overlap by {settings.min_overlap:.0%}")
-        return chosen
+def scene_pairs(truth: SceneTruth, settings: SceneEvaluationSettings) -> list[tuple[str, str, str]]:
+    """(group, first, second): database pairs from much to little overlap, queries with their best images."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(truth.cameras):
+        groups.setdefault(name.split("/")[0], []).append(name)
+    database = groups.pop("db", [])
+    near = [(a, b) for i, a in enumerate(database) for b in database[i + 1 : i + 5]]
+    ranked = sorted(((truth.overlap(a, b), a, b) for a, b in near), reverse=True)
+    enough = [("database", a, b) for share, a, b in ranked if share >= settings.min_overlap]
+    places = np.linspace(0, len(enough) - 1, min(settings.database, len(enough))).round().astype(int)
+    chosen = [enough[place] for place in places]
+    for group, queries in groups.items():
+        for query in queries:
+            best = sorted(((truth.overlap(query, name), name) for name in database), reverse=True)
+            seen = [name for share, name in best if share >= settings.min_overlap][: settings.partners]
+            chosen += [(group, query, name) for name in seen]
+    if not chosen:
+        raise FormatError(f"no two images of {truth.folder} overlap by {settings.min_overlap:.0%}")
+    return chosen
 
 
 def evaluate_scene(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS, DenseScores
-from pdc_sfm.evaluation.scene_pairs import SceneTruth
 from pdc_sfm.report.charts import lines
 from pdc_sfm.report.gallery import ShownPair
 from pdc_sfm.report.html import Section, table, text
 from pdc_sfm.report.run_data import Missing, Run
+from pdc_sfm.scenes import SceneTruth
 
 STEP = 2  # every so many pixels are compared
 

@@ -9,6 +9,7 @@ from pdc_sfm.scenes.produce import take_pictures
 from pdc_sfm.scenes.render import Rendering, render
 from pdc_sfm.scenes.settings import SceneSettings
 from pdc_sfm.scenes.town import Scene, build_scene
+from pdc_sfm.scenes.truth import SceneTruth
 from pdc_sfm.scenes.walk import Shot, plan_shots
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Rendering",
     "Scene",
     "SceneSettings",
+    "SceneTruth",
     "Shot",
     "build_scene",
     "flow_between",

@@ -60,6 +60,7 @@ class TrainSettings:
     validation: ValidationSettings = field(default_factory=ValidationSettings)
     supervision: SupervisionSettings = field(default_factory=SupervisionSettings)
     real_share: float = 0.5  # of the pairs, where there are real ones with correspondences (second stage)
+    rendered_share: float = 0.3  # of the pairs, where there are rendered scenes
     start_from: str = ""  # weights of a network to begin with
     backbone_weights: str = "auto"  # otherwise ImageNet weights of the backbone: a file, auto (a package) or none
     initial_sigma: float = 0.0  # px: the outlier component of a fresh network begins with this; 0: as chance has it
@@ -73,7 +74,8 @@ class TrainSettings:
     def __post_init__(self) -> None:
         untouched = self.pairs.size == PairSettings().size
         require(untouched, "sizes.phases and sizes.aspects steer the size of training images: leave out pairs.size")
-        require(0 <= self.real_share <= 1, "real_share must lie in [0, 1]")
+        for name in ("real_share", "rendered_share"):
+            require(0 <= getattr(self, name) <= 1, f"{name} must lie in [0, 1]")
         require(self.initial_sigma == 0 or self.initial_sigma >= 2, "initial_sigma must be 0, or at least 2 px")
         require(self.threads >= 1, "threads must be at least 1")
         require(self.workers >= 0, "workers must be at least 0")

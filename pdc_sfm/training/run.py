@@ -11,7 +11,7 @@ import numpy as np
 from pdc_sfm.errors import UserError
 from pdc_sfm.network import PDCNet
 from pdc_sfm.presets import preset_path
-from pdc_sfm.settings import load_settings
+from pdc_sfm.settings import load_settings, require
 from pdc_sfm.training import calibration
 from pdc_sfm.training.batch import collate
 from pdc_sfm.training.machine import prepare_process, say
@@ -19,7 +19,8 @@ from pdc_sfm.training.megadepth import open_megadepth
 from pdc_sfm.training.options import TrainSettings
 from pdc_sfm.training.pairs import PairSettings
 from pdc_sfm.training.photographs import open_cutouts, open_photographs
-from pdc_sfm.training.sources import FixedPairs, MixedSource, SyntheticSource
+from pdc_sfm.training.rendered import RenderedScene, RenderedSource
+from pdc_sfm.training.sources import FixedPairs, MixedSource, Source, SyntheticSource
 from pdc_sfm.training.supervision import ModelScene, RealSource, Scene
 from pdc_sfm.training.trainer import TrainResult, train
 from pdc_sfm.weights import built_in_path, fill, read_checkpoint, save_network
@@ -33,8 +34,10 @@ def train_on_folders(
     objects: Path | None = None,
     models: Sequence[tuple[Path, Path]] = (),
     megadepth: Path | None = None,
+    rendered: Sequence[Path] = (),
 ) -> TrainResult:
-    """Train on self-supervised pairs of photographs, and on real pairs of (COLMAP model, images) or of MegaDepth.
+    """Train on self-supervised pairs of photographs, on real pairs of (COLMAP model, images) or of MegaDepth, and on
+    pairs of rendered scenes.
 
     About 3 % of the photographs and a tenth of the real pairs are kept for validation.
     """
@@ -50,13 +53,20 @@ def train_on_folders(
     fixed = FixedPairs(apart, cutouts, settings.pairs)
     scenes: list[Scene] = [ModelScene(model, images, settings.supervision) for model, images in models]
     scenes += open_megadepth(megadepth, settings.supervision) if megadepth else []
-    if not scenes:
-        return train(source, fixed, settings, output)
-    say(f"{sum(map(len, scenes))} real pairs in {len(scenes)} scenes")
-    real = RealSource(scenes, settings.supervision, settings.pairs.photometric, settings.seed)
-    if sum(map(len, scenes)) > 20:
-        fixed = replace(fixed, real_source=replace(real, kept_apart=True))
-    return train(MixedSource(source, real, settings.real_share, settings.seed), fixed, settings, output)
+    supervision, light, seed = settings.supervision, settings.pairs.photometric, settings.seed
+    others: list[tuple[Source, float]] = []
+    if scenes:
+        say(f"{sum(map(len, scenes))} real pairs in {len(scenes)} scenes")
+        real = RealSource(scenes, supervision, light, seed)
+        others.append((real, settings.real_share))
+        if sum(map(len, scenes)) > 20:
+            fixed = replace(fixed, real_source=replace(real, kept_apart=True))
+    if rendered:
+        towns = [RenderedScene(folder, supervision.min_overlap) for folder in rendered]
+        say(f"{sum(len(town.overlapping) for town in towns)} pairs in {len(towns)} rendered scenes")
+        others.append((RenderedSource(towns, supervision, light, seed), settings.rendered_share))
+    require(sum(share for _, share in others) <= 1, "real_share and rendered_share must not exceed 1 together")
+    return train(MixedSource(source, tuple(others), seed) if others else source, fixed, settings, output)
 
 
 def finetune(

@@ -56,17 +56,20 @@ class SyntheticSource:
 
 @dataclass(frozen=True)
 class MixedSource:
-    """Real pairs among synthetic ones: training on sparse correspondences alone spoils the uncertainty (appendix B)."""
+    """Other pairs among synthetic ones: training on sparse correspondences alone spoils the uncertainty (appendix B)."""
 
     synthetic: Source
-    real: Source
-    real_share: float
+    others: tuple[tuple[Source, float], ...]  # each with its share of the pairs
     seed: int
 
     def sample(self, index: int, size: Size) -> Sample:
         """Pair number `index`; chance, fixed by the number, decides of which kind it is."""
-        is_real = np.random.default_rng([self.seed, index, 1]).random() < self.real_share
-        return (self.real if is_real else self.synthetic).sample(index, size)
+        place = np.random.default_rng([self.seed, index, 1]).random()
+        for source, share in self.others:
+            if place < share:
+                return source.sample(index, size)
+            place -= share
+        return self.synthetic.sample(index, size)
 
 
 @dataclass(frozen=True)

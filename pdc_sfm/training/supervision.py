@@ -161,9 +161,9 @@ def cut_out(pair: RealPair, size: Size, settings: SupervisionSettings, rng: np.r
     images, moved = [], []
     for image, xy, centre in ((pair.reference, points[:, :2], middle[:2]), (pair.query, points[:, 2:], middle[2:])):
         zoom = rng.uniform(1.0, settings.max_zoom)
-        image, xy = _window(image, xy, centre, size, zoom)
-        images.append(image)
-        moved.append(xy)
+        window = Window.around(centre, image.shape[1::-1], size, zoom)
+        images.append(window.cut(image))
+        moved.append(window.from_image(xy))
     limit = np.array([size[1] - 1, size[0] - 1])
     inside = np.all([((xy >= 0) & (xy <= limit)).all(1) for xy in moved], axis=0)
     if inside.sum() < settings.min_points:
@@ -173,13 +173,36 @@ def cut_out(pair: RealPair, size: Size, settings: SupervisionSettings, rng: np.r
     return Sample(*images, np.zeros((*size, 2), np.float32), nowhere, nowhere.copy(), correspondences)
 
 
-def _window(image, xy, centre, size: Size, zoom: float) -> tuple[np.ndarray, np.ndarray]:
-    """A window of (height, width) around a point. At zoom 1 it covers as much of the image as fits its shape."""
-    height, width = image.shape[:2]
-    scale = zoom * max(size[0] / height, size[1] / width)
-    resized = max(size[1], round(width * scale)), max(size[0], round(height * scale))  # (width, height)
-    smaller = cv2.resize(image, resized, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC)
-    xy = rescale(xy.astype(np.float64), (width, height), resized)
-    middle = rescale(np.asarray(centre, np.float64), (width, height), resized)
-    left, top = (int(np.clip(round(m - s / 2), 0, r - s)) for m, s, r in zip(middle, size[::-1], resized))
-    return np.ascontiguousarray(smaller[top : top + size[0], left : left + size[1]]), xy - (left, top)
+@dataclass(frozen=True)
+class Window:
+    """A part of an image, resized: sizes are (width, height), points pixel indices."""
+
+    image_size: tuple[int, int]
+    resized: tuple[int, int]  # of the whole image
+    corner: tuple[int, int]  # of the part, in the resized image
+    size: tuple[int, int]
+
+    @classmethod
+    def around(cls, centre: np.ndarray, image_size: tuple[int, int], size: Size, zoom: float) -> Window:
+        """A window of (height, width) around a point. At zoom 1 it covers as much of the image as fits its shape."""
+        (width, height), (h, w) = image_size, size
+        scale = zoom * max(h / height, w / width)
+        resized = max(w, round(width * scale)), max(h, round(height * scale))
+        middle = rescale(np.asarray(centre, np.float64), image_size, resized)
+        corner = tuple(int(np.clip(round(m - s / 2), 0, r - s)) for m, s, r in zip(middle, (w, h), resized))
+        return cls(image_size, resized, corner, (w, h))
+
+    def cut(self, image: np.ndarray) -> np.ndarray:
+        """The part of (H, W, 3) pixels."""
+        (left, top), (width, height) = self.corner, self.size
+        shrinks = self.resized[0] < self.image_size[0]
+        whole = cv2.resize(image, self.resized, interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_CUBIC)
+        return np.ascontiguousarray(whole[top : top + height, left : left + width])
+
+    def from_image(self, points: np.ndarray) -> np.ndarray:
+        """Where points (..., 2) of the image are in the window."""
+        return rescale(np.asarray(points, np.float64), self.image_size, self.resized) - self.corner
+
+    def to_image(self, points: np.ndarray) -> np.ndarray:
+        """Where points (..., 2) of the window are in the image."""
+        return rescale(np.asarray(points, np.float64) + self.corner, self.resized, self.image_size)

@@ -8,9 +8,9 @@ from shift_matcher import MovedMatcher, picture
 
 from pdc_sfm.cli import main
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, SceneTruth, evaluate_scene, summarize, text
+from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, evaluate_scene, scene_pairs, summarize, text
 from pdc_sfm.images import write_image
-from pdc_sfm.scenes import Camera
+from pdc_sfm.scenes import Camera, SceneTruth
 from pdc_sfm.scenes.layout_plain import camera_to_dict
 
 SIZE, FOCAL, DEPTH = (160, 120), 100.0, 5.0  # a step of 0.4 moves the picture by 100 * 0.4 / 5 = 8 pixels
@@ -49,7 +49,7 @@ def test_nothing_that_moves_in_either_image_is_compared(scene):
 
 
 def test_pairs_overlap_and_queries_come_with_their_best_images(scene):
-    pairs = scene.pairs(SceneEvaluationSettings(database=5, partners=1))
+    pairs = scene_pairs(scene, SceneEvaluationSettings(database=5, partners=1))
     assert ("database", "db/0.png", "db/1.png") in pairs
     assert ("day", "day/0.png", "db/1.png") in pairs
     assert ("night", "night/0.png", "db/1.png") in pairs

@@ -139,7 +139,7 @@ def test_mixing_takes_the_share_asked_for():
         def sample(self, index, size):
             return self.name, index
 
-    kinds = [MixedSource(One("made"), One("real"), 0.3, seed=5).sample(i, (8, 8)) for i in range(1000)]
+    kinds = [MixedSource(One("made"), ((One("real"), 0.3),), seed=5).sample(i, (8, 8)) for i in range(1000)]
     assert sum(kind == "real" for kind, _ in kinds) == pytest.approx(300, abs=45)  # three standard deviations
     assert [index for _, index in kinds] == list(range(1000))
 
