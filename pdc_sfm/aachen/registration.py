@@ -49,7 +49,8 @@ def register_images(model: Path, database: Path, output: Path, seed: int = 0, th
 def _register(
     model: pycolmap.Reconstruction, database: Path, options: pycolmap.IncrementalPipelineOptions
 ) -> list[str]:
-    cache_options = pycolmap.DatabaseCacheOptions(min_num_matches=options.min_num_matches)
+    # all images: the mapper does not know what to do with one of the model that is not in the cache
+    cache_options = pycolmap.DatabaseCacheOptions(min_num_matches=options.min_num_matches, load_all_images=True)
     with pycolmap.Database.open(database) as opened:
         cache = pycolmap.DatabaseCache.create(opened, cache_options)
     mapper_options = options.get_mapper()

@@ -117,6 +117,13 @@ def test_a_query_without_matches_is_left_out(tmp_path):
     assert result.unregistered == (NIGHT[1],)
 
 
+def test_a_database_image_without_matches_stops_nothing(tmp_path):
+    scene, dataset = write_dataset(tmp_path / "data", "1.0")
+    scene.visible[DATABASE[-1]] = -1 - np.arange(len(scene.visible[DATABASE[-1]]))
+    result = run_challenge(dataset, tmp_path / "out", exact_matcher(scene))
+    assert str(result) == "2 of 2 night queries registered"
+
+
 def must_not_match(*_):
     raise AssertionError("matching has begun")
 
