@@ -71,35 +71,44 @@ class Tiles:
 
     def windows(self, products: Tensor) -> Tensor:
         """The window of each pixel out of the tiles' products: (B, (2r+1)^2, H, W)."""
-        return self.join(_Band.apply(products, self.radius))
+        batch, _, height, width = self.shape
+        rows, columns = -(-height // TILE), -(-width // TILE)
+        return _Band.apply(products, self.radius, (batch, rows, columns))[:, :height, :width].permute(0, 3, 1, 2)
 
 
 class _Band(torch.autograd.Function):
-    """Reads each tile pixel's own window from the products with all neighbours, a strided view; backward writes it."""
+    """Reads each pixel's own window from the products of its tile, a strided view; backward writes it.
+
+    (B * rows * columns, 64, side^2) -> (B, rows * 8, columns * 8, (2r+1)^2), with one copy.
+    """
 
     @staticmethod
-    def _view(products: Tensor, radius: int) -> Tensor:
-        side, window = TILE + 2 * radius, 2 * radius + 1
-        strides = (TILE * TILE * side * side, TILE * side * side + side, side * side + 1, side, 1)
-        return products.as_strided((products.shape[0], TILE, TILE, window, window), strides)
+    def view(products: Tensor, radius: int, grid: tuple[int, int, int]) -> Tensor:
+        """(B, rows, 8, columns, 8, 2r+1, 2r+1), of the memory of the products."""
+        (batch, rows, columns), side, window = grid, TILE + 2 * radius, 2 * radius + 1
+        tile = TILE * TILE * side * side
+        in_tile = TILE * side * side + side, side * side + 1
+        strides = (rows * columns * tile, columns * tile, in_tile[0], tile, in_tile[1], side, 1)
+        return products.as_strided((batch, rows, TILE, columns, TILE, window, window), strides)
 
     @staticmethod
-    def forward(ctx, products: Tensor, radius: int) -> Tensor:
-        ctx.radius, ctx.like = radius, products.shape
-        return _Band._view(products.contiguous(), radius).reshape(products.shape[0], TILE * TILE, -1)
+    def forward(ctx, products: Tensor, radius: int, grid: tuple[int, int, int]) -> Tensor:
+        ctx.radius, ctx.grid, ctx.like = radius, grid, products.shape
+        batch, rows, columns = grid
+        return _Band.view(products.contiguous(), radius, grid).reshape(batch, rows * TILE, columns * TILE, -1)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
         full = gradient.new_zeros(ctx.like)
-        view = _Band._view(full, ctx.radius)
+        view = _Band.view(full, ctx.radius, ctx.grid)
         view.copy_(gradient.reshape(view.shape))
-        return full, None
+        return full, None, None
 
 
 def band_mask(radius: int, values: Tensor) -> Tensor:
     """Lay (2r+1)^2 window values out like a tile's products, zeros outside the windows: (64, side^2)."""
     full = values.new_zeros((1, TILE * TILE, (TILE + 2 * radius) ** 2))
-    _Band._view(full, radius).copy_(values.view(2 * radius + 1, 2 * radius + 1))
+    _Band.view(full, radius, (1, 1, 1)).copy_(values.view(2 * radius + 1, 2 * radius + 1))
     return full[0]
 
 

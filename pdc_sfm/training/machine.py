@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from pdc_sfm.errors import UserError
+from pdc_sfm.memory import keep_freed
 
 
 class TrainingError(UserError):
@@ -21,19 +21,7 @@ def prepare_process(threads: int) -> None:
     """Settings of this process alone, before its first parallel operation."""
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)  # vanishing activations otherwise cost a hundred times a normal product
-    keep_memory()
-
-
-def keep_memory() -> bool:
-    """Let malloc keep freed memory instead of giving it back and faulting it in again every iteration (glibc only)."""
-    try:
-        libc = ctypes.CDLL("libc.so.6")
-        libc.gnu_get_libc_version  # noqa: B018  musl has no such name, and its malloc no such options
-        mallopt = libc.mallopt
-    except (OSError, AttributeError):
-        return False
-    trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of malloc.h
-    return bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, -1))
+    keep_freed(everything=True)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.files import atomic_path
+from pdc_sfm.memory import keep_freed
 from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet, for_inference
 from pdc_sfm.settings import Precision, from_dict, to_dict
 from pdc_sfm.weights.checksum import KEY, checksum, verify
@@ -110,6 +111,7 @@ def load_network(
     checkpoint = read_checkpoint(weights_path(path))
     network = PDCNet(checkpoint.settings)
     fill(network, checkpoint)
+    keep_freed()
     return for_inference(network, precision).to(device)
 
 
