@@ -8,6 +8,7 @@ a pair's matches are the tracks that its own flow confirms.
 
 from __future__ import annotations
 
+import functools
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -33,6 +34,11 @@ class TrackPoints:
     def __len__(self) -> int:
         return len(self.tracks)
 
+    @functools.cached_property
+    def by_track(self) -> np.ndarray:
+        """The keypoints (K,) in the order of their tracks: the same for all pairs of the image."""
+        return np.argsort(self.tracks)
+
 
 @dataclass(frozen=True)
 class Arrival:
@@ -47,16 +53,17 @@ def place_tracks(arrivals: Sequence[Arrival], distance: float) -> TrackPoints:
     if not sum(len(arrival.tracks) for arrival in arrivals):
         return TrackPoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
     tracks, group = np.unique(np.concatenate([arrival.tracks for arrival in arrivals]), return_inverse=True)
-    points = np.concatenate([arrival.carried.points for arrival in arrivals])
+    x, y = np.concatenate([arrival.carried.points for arrival in arrivals]).T.copy()
     prior = np.concatenate([arrival.carried.weights for arrival in arrivals])
     scale = np.repeat([max(1.0, a.carried.tolerance / 2) for a in arrivals], [len(a.tracks) for a in arrivals])
     weight = prior
     for _ in range(ROUNDS):
         support = np.bincount(group, weight, len(tracks))
-        sums = [np.bincount(group, weight * points[:, axis], len(tracks)) for axis in (0, 1)]
-        places = np.stack(sums, 1) / np.maximum(support, 1e-12)[:, None]
-        error = np.linalg.norm(points - places[group], axis=1)
+        there = np.maximum(support, 1e-12)
+        mean_x, mean_y = (np.bincount(group, weight * axis, len(tracks)) / there for axis in (x, y))
+        error = np.sqrt((x - mean_x[group]) ** 2 + (y - mean_y[group]) ** 2)
         weight = prior / (1 + (error / scale) ** 2) ** 2  # a pixel off counts a quarter
+    places = np.stack((mean_x, mean_y), 1)
     kept = strongest_apart(places, support, distance)
     return TrackPoints(places[kept].astype(np.float32), support[kept].astype(np.float32), tracks[kept])
 
@@ -100,9 +107,8 @@ def confirmed(arrival: Arrival, image: TrackPoints, max_error: float) -> tuple[n
     """
     if not len(image) or not len(arrival.tracks):
         return np.zeros((0, 2), np.int32), np.zeros(0, np.float32)
-    order = np.argsort(image.tracks)
-    found = np.minimum(np.searchsorted(image.tracks[order], arrival.tracks), len(order) - 1)
-    found = order[found]
+    found = np.searchsorted(image.tracks, arrival.tracks, sorter=image.by_track)
+    found = image.by_track[np.minimum(found, len(image) - 1)]
     error = np.linalg.norm(image.points[found] - arrival.carried.points, axis=1)
     good = (image.tracks[found] == arrival.tracks) & (error <= max(max_error, arrival.carried.tolerance))
     matches = np.stack((arrival.carried.index[good], found[good]), 1).astype(np.int32)

@@ -38,7 +38,9 @@ class RawMatches:
 
     def select(self, index: np.ndarray) -> RawMatches:
         """The matches of a mask or of an index array, in its order."""
-        return RawMatches(self.keypoints0[index], self.keypoints1[index], self.scores[index])
+        if index.dtype == bool:
+            index = np.flatnonzero(index)  # taking whole rows is several times faster than masking them
+        return RawMatches(*(np.take(a, index, 0) for a in (self.keypoints0, self.keypoints1, self.scores)))
 
     @staticmethod
     def empty() -> RawMatches:

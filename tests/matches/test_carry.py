@@ -13,7 +13,7 @@ from pdc_sfm.matches.carry import (
     strongest_apart,
 )
 from pdc_sfm.matches.tracks import Keypoints
-from pdc_sfm.matches.transfer import Transferred, transfer
+from pdc_sfm.matches.transfer import Transferred, column_median, transfer
 from pdc_sfm.matches.types import RawMatches
 
 AFFINE = np.array([[1.2, 0.1, 5.0], [-0.15, 0.9, 20.0]])
@@ -53,6 +53,29 @@ def test_wrong_matches_among_right_ones_do_no_harm():
 def test_points_away_from_all_matches_stay_behind():
     points = np.array([[60, 60], [140, 60], [60, -12]])
     np.testing.assert_array_equal(transfer(grid_matches(), points, 16).index, [0])
+
+
+def test_what_becomes_of_a_point_does_not_depend_on_the_other_points():
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-20, 140, (3000, 2)).astype(np.float32)
+    together = transfer(grid_matches(), points, 16)
+    alone = [transfer(grid_matches(), points[i : i + 1], 16) for i in range(200)]
+    assert [i for i in range(200) if len(alone[i].index)] == together.index[together.index < 200].tolist()
+    places = np.concatenate([one.points for one in alone])
+    np.testing.assert_allclose(places, together.points[together.index < 200], atol=2e-5)  # float32 of some 100 pixels
+
+
+def test_all_points_as_near_to_a_match_as_matches_are_to_each_other_are_carried():
+    matches, rng = grid_matches(), np.random.default_rng(0)
+    points = rng.uniform(-20, 140, (3000, 2)).astype(np.float32)
+    away = np.sqrt(((points[:, None] - matches.keypoints0) ** 2).sum(2).min(1))
+    np.testing.assert_array_equal(transfer(matches, points, 16).index, np.flatnonzero(away < 4))  # a grid of step 4
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 12])
+def test_the_median_by_exchanges_is_that_of_sorting(count):
+    values = np.random.default_rng(count).integers(0, 9, (count, 2, 300)).astype(np.float32)
+    np.testing.assert_array_equal(column_median(values), np.median(values, 0))
 
 
 def test_where_two_surfaces_meet_nothing_is_averaged():
