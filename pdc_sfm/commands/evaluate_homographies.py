@@ -6,7 +6,7 @@ SIFT beside ours; written are results.json, plots, and a picture of the first pa
   count=10                  pairs of each kind
   kinds=viewpoint,rotation  only these
   size=480,640              height and width of the pairs
-  dense.method=direct       homography, multiscale; dense.rotations=8 tries turned images
+  dense.method=direct       homography, multiscale, search; dense.rotations=8 tries turned images
   select.threshold=0.1      which matches are compared with SIFT's
 
 Example:

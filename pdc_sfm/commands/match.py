@@ -9,7 +9,8 @@ listed at the end and make the exit code 1; --strict stops at the first. Setting
   engine=ray                several workers, each with its own memory=, on this machine or a cluster (docs/scale.md):
                             ray.workers= ray.cores=1 ray.gpus= ray.block=32 ray.address=auto
   dense.min_side=480        pixels of the smaller side at which the network sees the images; dense.max_side=1024
-  dense.method=direct       homography and multiscale align the images first
+  dense.method=direct       search finds turned and zoomed images too, at a cost only for pairs that one pass hardly finds;
+                            homography and multiscale, the paper's, align the images of every pair first
   select.threshold=0.1      keep matches with P_R above this; select.radius=1 is R in pixels
   select.directions=mutual  what agrees both ways; both unites them, as the paper; forward is twice as fast
   select.max_matches=       keep so many of a pair, the surest of each region

@@ -2,14 +2,14 @@
 
 Settings (key=value):
   dense.min_side=480        pixels of the smaller side at which the network sees the images; dense.max_side=1024
-  dense.method=direct       homography and multiscale align the images first, for large changes of scale or perspective
-  dense.rotations=1         8 also finds images turned by any angle
+  dense.method=direct       search finds turned and zoomed images too, and costs more only where one pass finds little;
+                            homography and multiscale, the paper's, always align the images first; rotations=8 turns them
   select.threshold=0.1      keep matches with P_R above this; select.radius=1 is R in pixels
   select.directions=mutual  what agrees both ways; both unites them, as the paper; forward is twice as fast
   select.max_matches=       keep so many, the surest of each region
 
 Example:
-  pdc-sfm pair A.jpg B.jpg --output out.png dense.method=homography
+  pdc-sfm pair A.jpg B.jpg --output out.png dense.method=search
 """
 
 from __future__ import annotations

@@ -24,6 +24,10 @@ class Fit:
     matches: int  # confident matches it was fitted to
     share: float  # of them within the threshold
 
+    @property
+    def inliers(self) -> float:
+        return self.matches * self.share
+
 
 def fit_homography(
     estimate: DenseEstimate,

@@ -14,10 +14,11 @@ class DenseSettings:
 
     min_side: int | None = 480  # resize so that the smaller side has this length; None keeps the size
     max_side: int | None = 1024  # and never let the longer side exceed this
-    method: Literal["direct", "homography", "multiscale"] = "direct"  # D, H, MS
+    method: Literal["direct", "homography", "multiscale", "search"] = "direct"  # D, H, MS, D and if it fails a search
     subpixel: bool | None = None  # align the images around each match; None: unless the network is the published one
     rotations: int = 1  # try the query turned by multiples of 360/rotations degrees; 1 tries none
     scales: tuple[float, ...] = (0.5, 0.6, 0.88, 1.0, 1.33, 1.66, 2.0)  # multiscale: below 1 the reference shrinks
+    search_below: float = 0.1  # search: only if a smaller share of the reference is confident after one pass
     threshold: float = 0.1  # the homography is fitted to matches with P_1 above this
     min_matches: int = 200  # with fewer of them there is no second pass
     ransac_threshold: float = 1.0  # pixels of the network's input
@@ -27,6 +28,10 @@ class DenseSettings:
             side = getattr(self, name)
             require(side is None or side >= 16, f"{name}={side} must be at least 16 pixels")
         require(1 <= self.rotations <= 36, f"rotations={self.rotations} must be between 1 (no search) and 36")
+        require(
+            self.method != "search" or self.rotations == 1, "method=search turns the images itself: leave rotations out"
+        )
+        require(0 <= self.search_below <= 1, f"search_below={self.search_below} must be a share, 0 to 1")
         require(bool(self.scales), "scales must name at least one ratio")
         require(all(0.1 <= s <= 10 for s in self.scales), f"scales={self.scales} must lie between 0.1 and 10")
         require(0 < self.threshold < 0.573, f"threshold={self.threshold} must be in (0, 0.573): P_1 is never higher")

@@ -1,4 +1,4 @@
-"""Strategies for one pair (Sec. 3.7): direct (D), homography (H), multi-scale (MS), and a search over rotations.
+"""Strategies for one pair (Sec. 3.7): direct (D), homography (H), multi-scale (MS), and searches over rotation and zoom.
 
 Each gives one `DenseEstimate` of the original pair. The network sees views of the two images; whatever a view does to
 the pixels is undone exactly: final query point = query_from_view(fine flow's point).
@@ -6,7 +6,7 @@ the pixels is undone exactly: final query point = query_from_view(fine flow's po
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,12 @@ import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate, from_level
 from pdc_sfm.dense.homography import Fit, fit_homography
+from pdc_sfm.dense.search import Search, is_far
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.views import SMALLEST, View
 from pdc_sfm.errors import ImageError
 from pdc_sfm.images import fitted_size, resize_image
+from pdc_sfm.pixels import inside, transform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pdc_sfm.network import ImageCode, PDCNet
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
+CONFIRMED = 0.6  # of what both images should show is sure: the search ends
 DETAIL = 2  # images are kept at up to twice the network's resolution, for views that magnify
 
 
@@ -40,6 +43,15 @@ class EncodedView:
     def nbytes(self) -> int:
         grey = 0 if self.grey is None else self.grey.numel() * self.grey.element_size()
         return self.code.nbytes + self.view.source.nbytes + grey
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of a homography of the search."""
+
+    share: float  # of what it says that both images show, sure after alignment
+    aligning: tuple[np.ndarray, ...] = ()  # query_from_reference (3, 3) of both directions
+    estimates: dict[int, DenseEstimate] = field(default_factory=dict)  # aligned passes so far, by direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +75,15 @@ class Estimator:
 
     def estimate(self, reference: EncodedView, query: EncodedView) -> DenseEstimate:
         """Where every cell of the reference lies in the query, by the strategy of the settings."""
+        if self.settings.method == "search":
+            return self._searched((reference, query), self._direct([(reference, query)]))[0]
         return self._estimate(reference, query, self._best_angle(reference, query), {})
 
     def estimate_both(self, image0: EncodedView, image1: EncodedView) -> tuple[DenseEstimate, DenseEstimate]:
         """Both directions: image0 as reference, then image1 as reference."""
+        if self.settings.method == "search":
+            both = (image0, image1), (image1, image0)
+            return tuple(self._searched(both[0], self._direct(both)))
         angle, known = self._best_angle(image0, image1), {}
         return self._estimate(image0, image1, angle, known), self._estimate(image1, image0, -angle, known)
 
@@ -89,7 +106,7 @@ class Estimator:
             first = self._direct([(reference, query)])[0]
             fit = self._fit(first, reference.view, query.view) if method == "homography" else None
         if fit is not None:
-            first = self._second_pass(reference, query.view, first, fit)
+            first = self._second_pass((reference, query), first, fit.query_from_reference)
         elif method != "direct":
             method = f"direct ({method} found none)"
         return replace(first, method=f"rotated {angle % 360:g}, {method}" if angle % 360 else method)
@@ -108,9 +125,65 @@ class Estimator:
         height, width = reference.code.high_size
         return first.resampled((width // first.stride, height // first.stride)), fit
 
-    def _second_pass(self, reference: EncodedView, query: View, first: DenseEstimate, fit: Fit) -> DenseEstimate:
+    def _searched(self, images: tuple[EncodedView, EncodedView], first: list[DenseEstimate]) -> list[DenseEstimate]:
+        """The first passes (forward, or forward and backward); if one found little, all are tried again, aligned."""
+        directions = [images, images[::-1]][: len(first)]
+        if not any(self._is_weak(estimate, *pair) for estimate, pair in zip(first, directions)):
+            return first
+        best = Trial(0.0)
+        for homography in self._homographies(directions, first):
+            best = max(best, self._trial(directions, first, homography), key=lambda trial: trial.share)
+            if best.share >= CONFIRMED:
+                break
+        return [self._aligned(n, directions[n], estimate, best) for n, estimate in enumerate(first)]
+
+    def _aligned(
+        self, n: int, pair: tuple[EncodedView, EncodedView], first: DenseEstimate, best: Trial
+    ) -> DenseEstimate:
+        """The aligned pass of direction n, if its homography was confirmed or at least more is sure."""
+        if best.share:
+            second = best.estimates[n] if n in best.estimates else self._second_pass(pair, first, best.aligning[n])
+            if best.share >= CONFIRMED:  # what the first pass, lost, says of the rest is worth nothing
+                return replace(second, valid=second.valid & _shown(first, best.aligning[n]), method="search")
+            if self._sure(second).sum() > self._sure(first).sum():
+                return replace(second, method="search")
+        return replace(first, method="direct (search found none)")
+
+    def _is_weak(self, first: DenseEstimate, reference: EncodedView, query: EncodedView) -> bool:
+        """Whether a pass found little, or is at the limit of what it can find."""
+        sure = self._sure(first)
+        return sure.mean() < self.settings.search_below or is_far(first, sure, reference.view, query.view)
+
+    def _homographies(
+        self, directions: list[tuple[EncodedView, EncodedView]], first: list[DenseEstimate]
+    ) -> Iterator[np.ndarray]:
+        """Candidates for image1_from_image0, cheap ones first: from what the first passes are sure of, then searched."""
+        fits = [self._fit(estimate, *(e.view for e in pair)) for estimate, pair in zip(first, directions)]
+        if any(fits):
+            n, fit = max(((n, fit) for n, fit in enumerate(fits) if fit), key=lambda entry: entry[1].inliers)
+            yield fit.query_from_reference if n == 0 else np.linalg.inv(fit.query_from_reference)
+        yield from Search(self.network, directions[0], self.settings.threshold, self.device).homographies()
+
+    def _trial(self, directions: list, first: list[DenseEstimate], homography: np.ndarray) -> Trial:
+        """An aligned pass in the easier direction, whose reference is the nearer view: it shows more of the other."""
+        aligning = (homography, np.linalg.inv(homography))
+        shown = [_shown(estimate, h) for estimate, h in zip(first, aligning)]
+        n = int(np.argmax([part.mean() for part in shown]))
+        second = self._second_pass(directions[n], first[n], aligning[n])
+        sure = (self._sure(second) & shown[n]).sum()
+        share = sure / shown[n].sum() if sure >= self.settings.min_matches else 0.0
+        return Trial(share, aligning, {n: second})
+
+    def _sure(self, estimate: DenseEstimate) -> np.ndarray:
+        """(h, w) bool: cells that are matches."""
+        return estimate.valid & (estimate.confidence() > self.settings.threshold)
+
+    def _second_pass(
+        self, pair: tuple[EncodedView, EncodedView], first: DenseEstimate, query_from_reference: np.ndarray
+    ) -> DenseEstimate:
         """The fine flow to the query warped by the homography; where that shows nothing, the first pass stays."""
-        aligned = self._encode(query.seen_from(reference.view, fit.query_from_reference))
+        reference, query = pair
+        aligned = self._encode(query.view.seen_from(reference.view, query_from_reference))
         fine = self._direct([(reference, aligned)])[0]
         seen = fine.valid[..., None]
         return replace(
@@ -142,7 +215,7 @@ class Estimator:
         for angle in angles:
             turned = self._encode(_small(query.view).rotated(angle))
             estimate = self._direct([(small, turned)], align=False)[0]
-            confident.append(int((estimate.valid & (estimate.confidence() > self.settings.threshold)).sum()))
+            confident.append(int(self._sure(estimate).sum()))
         return angles[int(np.argmax(confident))]
 
     @property
@@ -204,6 +277,11 @@ class Estimator:
 def aligns(network: PDCNet) -> bool:
     """Whether a network's flow is aligned by default: the published networks are used as published."""
     return network.settings.backbone != "vgg16"
+
+
+def _shown(estimate: DenseEstimate, query_from_reference: np.ndarray) -> np.ndarray:
+    """(h, w) bool: cells that a homography puts on the query."""
+    return inside(transform(estimate.reference_points, query_from_reference), estimate.query_size)
 
 
 def _small(view: View) -> View:

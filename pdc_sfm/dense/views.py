@@ -36,6 +36,17 @@ class View:
         original_from_view = self.original_from_view @ rescale_matrix(size, self.size)
         return replace(self, size=size, seen_size=seen, original_from_view=original_from_view)
 
+    def zoomed(self, factor: float, centre: tuple[float, float] = (0.5, 0.5)) -> View:
+        """A view as large, of a window that is magnified; a factor below 1 shrinks it all on an empty canvas.
+
+        The centre of the window is in parts of this view's width and height.
+        """
+        x, y = (part * side - 0.5 for part, side in zip(centre, self.size))
+        to_window = np.array([[1 / factor, 0, x], [0, 1 / factor, y], [0, 0, 1.0]])
+        seen = tuple(max(1, round(side * factor)) for side in self.seen_size)
+        original_from_view = self.original_from_view @ to_window @ np.linalg.inv(_shift(self.size))
+        return replace(self, seen_size=seen, original_from_view=original_from_view)
+
     def rotated(self, degrees: float) -> View:
         """The view turned counter-clockwise about its centre, on a canvas that holds all of it."""
         angle = math.radians(degrees)

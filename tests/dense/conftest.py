@@ -54,6 +54,11 @@ class Seen:
         return replace(self, images=sum((code.images for code in codes), ()))
 
 
+def _seen(images: torch.Tensor) -> Seen:
+    array = images[0].permute(1, 2, 0).numpy() * 255
+    return Seen((array,), tuple(array.shape[:2]))
+
+
 @dataclass
 class IdealNetwork:
     """Exact within its limits, lost beyond them, as a trained network is; `slip` is its error per pixel of flow."""
@@ -63,14 +68,18 @@ class IdealNetwork:
     slip: float = 0.0
     encodings: int = 0
     decodings: int = 0
+    looks: int = 0  # passes of the low-resolution branch alone
 
     def encode(self, images: torch.Tensor) -> Seen:
         self.encodings += 1
-        array = images[0].permute(1, 2, 0).numpy() * 255
-        return Seen((array,), tuple(array.shape[:2]))
+        return _seen(images)
 
-    def decode(self, reference: Seen, query: Seen):
-        self.decodings += 1
+    def encode_low(self, images: torch.Tensor) -> Seen:
+        self.looks += 1
+        return _seen(images)
+
+    def decode(self, reference: Seen, query: Seen, last_level: int = 0):
+        self.decodings += not last_level
         outputs = [self._decode_one(a, b) for a, b in zip(reference.images, query.images)]
         flow, log_var, logits = (torch.from_numpy(np.stack(parts)) for parts in zip(*outputs))
         return (LevelOutput(1, flow, log_var, logits, reference.high_size, query.high_size),)

@@ -123,7 +123,9 @@ def test_grey_has_the_size_the_network_saw():
 @pytest.mark.parametrize("method", ["direct", "homography"])
 def test_matches_of_the_built_in_model_become_more_exact(method):
     rng = np.random.default_rng(3)
-    large = sum(cv2.resize(rng.random((n, n, 3), np.float32), (512, 512), interpolation=cv2.INTER_CUBIC) for n in SCALES)
+    large = sum(
+        cv2.resize(rng.random((n, n, 3), np.float32), (512, 512), interpolation=cv2.INTER_CUBIC) for n in SCALES
+    )
     image = np.clip(255 * large / len(SCALES), 0, 255).astype(np.uint8)
     homography = np.array([[0.98, -0.12, 30.3], [0.1, 1.02, -20.7], [0.0, 1e-4, 1.0]])
     other = cv2.warpPerspective(image, homography, (512, 512), flags=cv2.INTER_CUBIC)

@@ -34,7 +34,9 @@ def run(ideal_network, photograph):
     """Estimate between two cameras; gives the estimate and its errors."""
 
     def run(reference, query, network=None, sizes=(SIZE, SIZE), **settings):
-        estimator = Estimator(network or ideal_network(), DenseSettings(**{"subpixel": False, "min_side": None, **settings}))
+        estimator = Estimator(
+            network or ideal_network(), DenseSettings(**{"subpixel": False, "min_side": None, **settings})
+        )
         codes = [estimator.encode(photograph(c, s)) for c, s in zip((reference, query), sizes)]
         estimate = estimator.estimate(*codes)
         return estimate, mistakes(estimate, reference, query)
@@ -89,7 +91,9 @@ def test_where_the_warped_query_shows_nothing_the_first_pass_stays(run, ideal_ne
     estimator = Estimator(ideal_network(slip=0.01), settings)
     reference, query = (estimator.encode(photograph(c, SIZE)) for c in (similarity(), scene_from_query))
     estimate = estimator.estimate(reference, query)
-    direct = Estimator(ideal_network(slip=0.01), DenseSettings(subpixel=False, min_side=None)).estimate(reference, query)
+    direct = Estimator(ideal_network(slip=0.01), DenseSettings(subpixel=False, min_side=None)).estimate(
+        reference, query
+    )
     corner = (slice(0, 5), slice(0, 5))
     np.testing.assert_array_equal(estimate.flow[corner], direct.flow[corner])
     assert not estimate.valid[corner].any()

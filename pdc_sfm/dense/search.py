@@ -1,0 +1,130 @@
+"""Search for a pair that one pass does not find: turned, zoomed, or both (beyond the paper).
+
+The network's 256x256 branch fits every image into the same square, so it never sees another scale by itself. Here it
+looks at one whole image and many views of the other: turned; shrunk on an empty canvas; windows that magnify. Either
+image can be the one that is viewed, so zoom is found both ways. This branch costs a tenth of a whole pass, and how many
+of its cells are confident tells the right view from the wrong ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pdc_sfm.dense.estimate import DenseEstimate, from_level
+from pdc_sfm.dense.homography import Fit, fit_homography
+from pdc_sfm.dense.views import View
+
+if TYPE_CHECKING:
+    from pdc_sfm.dense.strategies import EncodedView
+    from pdc_sfm.network import PDCNet
+
+SIDE = 256  # of the branch, and of the views it is shown
+TURNS = tuple(range(0, 360, 45))  # degrees
+SHRUNK = 0.4  # zooms from about 1.5 to 4 become what a pass finds
+MAGNIFIED = 2.0
+PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # centres of windows, in parts of an image
+LIKELY_TURNS = 2  # turns beside none at which windows are tried
+FAR_ZOOM, FAR_TURN = 1.7, 25.0  # beyond them a pass finds only a part
+FEWEST_CELLS = 40  # confident, of 32x32, for a homography
+RANSAC_THRESHOLD = 3.0  # pixels of the branch, whose flow is coarse
+
+
+@dataclass(frozen=True)
+class Look:
+    """Which image is viewed (the other is whole), and how."""
+
+    viewed: int
+    turn: float
+    zoom: float = 1.0
+    place: tuple[float, float] = (0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class Search:
+    """The looks at one pair of images."""
+
+    network: PDCNet
+    images: tuple[EncodedView, EncodedView]
+    threshold: float = 0.1
+    device: str = "cpu"
+
+    def homographies(self) -> Iterator[np.ndarray]:
+        """image1_from_image0 (3, 3), the best of each stage that has one; later stages cost more."""
+        fits: dict[float, float] = {}  # the most cells that agree at each turn
+        for stage in (self._turned, self._shrunk, self._magnified):
+            found = [(look, self._fit(look)) for look in stage(fits)]
+            found = [(look, fit) for look, fit in found if fit]
+            for look, fit in found:
+                fits[look.turn] = max(fits.get(look.turn, 0), fit.inliers)
+            if found:
+                look, fit = max(found, key=lambda entry: entry[1].inliers)
+                homography = fit.query_from_reference
+                yield homography if look.viewed else np.linalg.inv(homography)
+
+    def _turned(self, _: dict) -> list[Look]:
+        return [Look(1, turn) for turn in TURNS[1:]]  # upright both are in a whole pass
+
+    def _shrunk(self, _: dict) -> list[Look]:
+        return [Look(viewed, turn, SHRUNK) for turn in TURNS for viewed in (0, 1)]
+
+    def _magnified(self, fits: dict[float, float]) -> list[Look]:
+        likely = sorted(fits, key=fits.get, reverse=True)[:LIKELY_TURNS]
+        return [
+            Look(viewed, turn, MAGNIFIED, at)
+            for turn in dict.fromkeys((0, *likely))
+            for viewed in (0, 1)
+            for at in PLACES
+        ]
+
+    def _fit(self, look: Look) -> Fit | None:
+        view = self._view(look)
+        estimate = self._estimate(self.images[1 - look.viewed], view)
+        seen = tuple(SIDE * a / b for a, b in zip(view.seen_size, view.size))
+        return fit_homography(
+            estimate,
+            (SIDE, SIDE),
+            seen,
+            threshold=self.threshold,
+            min_matches=FEWEST_CELLS,
+            ransac_threshold=RANSAC_THRESHOLD,
+        )
+
+    def _view(self, look: Look) -> View:
+        whole = self.images[look.viewed].view
+        return whole.scaled(SIDE / min(whole.size)).zoomed(look.zoom, look.place).rotated(look.turn)
+
+    def _estimate(self, reference: EncodedView, view: View) -> DenseEstimate:
+        """One pass of the branch; the whole image's code is there already."""
+        import torch
+
+        from pdc_sfm.network import prepare_image
+
+        with torch.inference_mode():
+            code = self.network.encode_low(prepare_image(view.render()).to(self.device))
+            output = self.network.decode(reference.code, code, last_level=3)[-1]
+        return from_level(
+            output,
+            reference.view.original_size,
+            view.original_size,
+            view_size=view.size,
+            query_from_view=view.original_from_view,
+        )
+
+
+def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> bool:
+    """Whether the surest cells (h, w) are so turned or zoomed, as the network sees the images, that it loses others."""
+    together = sure[:-1, :-1] & sure[1:, :-1] & sure[:-1, 1:]
+    if not together.any():
+        return True
+    points = estimate.query_points * np.divide(query.size, query.original_size)
+    spacing = np.divide(reference.size, estimate.grid_size)
+    across = (points[:-1, 1:] - points[:-1, :-1])[together] / spacing[0]
+    down = (points[1:, :-1] - points[:-1, :-1])[together] / spacing[1]
+    derivative = np.stack((np.median(across, 0), np.median(down, 0)), 1)  # (2, 2), of the flow's usual place
+    zoom = np.sqrt(max(np.linalg.det(derivative), 1e-6))
+    turn = np.arctan2(derivative[1, 0] - derivative[0, 1], np.trace(derivative))
+    return bool(max(zoom, 1 / zoom) > FAR_ZOOM or abs(np.degrees(turn)) > FAR_TURN)

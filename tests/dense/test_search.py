@@ -1,0 +1,115 @@
+"""What the search finds and what it costs, shown with a network that is exact within known limits."""
+
+import numpy as np
+import pytest
+
+from pdc_sfm.dense.search import is_far
+from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.dense.strategies import Estimator
+from pdc_sfm.dense.views import View
+from pdc_sfm.errors import SettingsError
+from pdc_sfm.pixels import transform
+
+SIZE = (264, 256)
+
+
+def camera(degrees: float = 0.0, zoom: float = 1.0, shift=(0.0, 0.0)) -> np.ndarray:
+    """scene_from_image of a camera turned about the scene's centre and seeing it `zoom` times larger."""
+    angle = np.radians(degrees)
+    turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, zoom]])
+    to_centre = np.array([[1, 0, -SIZE[0] / 2], [0, 1, -SIZE[1] / 2], [0, 0, 1.0]])
+    from_centre = np.array([[1, 0, 125.0 + shift[0]], [0, 1, 125.0 + shift[1]], [0, 0, 1.0]])
+    return from_centre @ turn @ to_centre
+
+
+@pytest.fixture
+def search(ideal_network, photograph):
+    """Both directions between two cameras: the estimates, the errors of their sure cells, the network."""
+
+    def search(*cameras, network=None, **settings):
+        network = network or ideal_network(max_zoom=1.5, max_angle=30)
+        estimator = Estimator(network, DenseSettings(subpixel=False, min_side=None, method="search", **settings))
+        codes = [estimator.encode(photograph(c, SIZE)) for c in cameras]
+        network.encodings = 0
+        found = estimator.estimate_both(*codes)
+        errors = [mistakes(e, *pair) for e, pair in zip(found, (cameras, cameras[::-1]))]
+        return found, np.concatenate(errors), network
+
+    return search
+
+
+def mistakes(estimate, scene_from_reference, scene_from_query) -> np.ndarray:
+    """In pixels of the reference."""
+    sure = estimate.valid & (estimate.confidence() > 0.1)
+    there = transform(estimate.query_points, np.linalg.inv(scene_from_reference) @ scene_from_query)
+    return np.linalg.norm(there - estimate.reference_points, axis=-1)[sure]
+
+
+def test_a_pair_that_one_pass_finds_costs_one_pass(search):
+    found, errors, network = search(camera(), camera(10, 1.2))
+    assert [estimate.method for estimate in found] == ["direct", "direct"]
+    assert errors.max() < 0.2
+    assert (network.encodings, network.looks, network.decodings) == (0, 0, 1)  # both directions in one batch
+
+
+@pytest.mark.parametrize("zoom", [2.5, 1 / 3])
+@pytest.mark.parametrize("degrees", [0, 100])
+def test_zoom_is_found_both_ways_with_and_without_a_turn(search, zoom, degrees):
+    found, errors, network = search(camera(), camera(degrees, zoom))
+    assert [estimate.method for estimate in found] == ["search", "search"]
+    assert errors.max() < 0.3
+    assert network.encodings == 2  # one aligned view a direction
+
+
+def test_a_window_off_the_centre_is_found(search):
+    """1.6 times is too much for this network; shrunk to 0.64 it is too little; a window of half the other image fits."""
+    found, errors, _ = search(camera(), camera(0, 1.6, (20, -20)))
+    assert [estimate.method for estimate in found] == ["search", "search"]
+    assert errors.max() < 0.3
+
+
+def test_one_search_serves_both_directions(search):
+    _, _, network = search(camera(), camera(135))
+    assert network.looks == 7  # the turns beside none
+
+
+def test_a_pair_that_nothing_finds_costs_a_known_number_of_looks(search, ideal_network):
+    found, _, network = search(camera(), camera(), network=ideal_network(max_angle=0))
+    assert [estimate.method for estimate in found] == ["direct (search found none)"] * 2
+    assert (network.looks, network.encodings, network.decodings) == (7 + 16 + 18, 0, 1)
+
+
+def test_a_pass_at_the_limit_of_what_it_can_find_is_aligned_without_a_search(search, ideal_network):
+    found, errors, network = search(camera(), camera(0, 2), network=ideal_network(slip=0.02))
+    assert [estimate.method for estimate in found] == ["search", "search"]
+    assert np.median(errors) < 0.1  # two percent of the flow before, of what alignment leaves after
+    assert network.looks == 0
+
+
+def test_how_far_a_pair_is_counts_as_the_network_sees_it_not_in_pixels_of_the_files(ideal_network, photograph):
+    for degrees, zoom, far in [(0, 1, False), (20, 1.5, False), (30, 1, True), (0, 2, True), (0, 0.5, True)]:
+        estimator = Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=64))
+        small = camera(degrees, zoom) @ np.diag([4.0, 4.0, 1])  # the query's file is four times smaller
+        images = photograph(camera(), SIZE), photograph(small, (66, 64))
+        codes = [estimator.encode(image) for image in images]
+        estimate = estimator.estimate(*codes)
+        assert is_far(estimate, estimate.valid, codes[0].view, codes[1].view) is far
+
+
+def test_a_magnified_view_shows_the_window_and_a_shrunk_one_everything():
+    image = np.zeros((80, 80, 3), np.uint8)
+    image[:40, 40:] = 255  # the upper right quarter
+    whole = View.whole(image, (80, 80), (80, 80))
+    np.testing.assert_allclose(whole.zoomed(2, (0.75, 0.25)).render()[2:-2, 2:-2], 1, atol=1e-6)
+    shrunk = whole.zoomed(0.5)
+    white = (shrunk.render() > 0.99).all(-1)
+    assert white[20:40, 40:60].mean() > 0.85
+    assert white.sum() <= 400
+    assert shrunk.seen_size == (40, 40)
+
+
+def test_settings_that_contradict_the_search_are_refused():
+    with pytest.raises(SettingsError, match="leave rotations out"):
+        DenseSettings(method="search", rotations=8)
+    with pytest.raises(SettingsError, match="search_below"):
+        DenseSettings(search_below=1.5)
