@@ -9,7 +9,8 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import importlib
+
+from pdc_sfm.commands.subverbs import add_subverbs, run
 
 SUBVERBS = {
     "homographies": "pairs made from any folder of photographs, of kinds from easy to hard",
@@ -29,17 +30,8 @@ OWN = ("homographies", "homography-pair", "epipolar", "scene")  # the others are
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    subverbs = parser.add_subparsers(dest="subverb", metavar="WHAT", required=True)
-    for name, summary in SUBVERBS.items():
-        module = importlib.import_module(
-            f"pdc_sfm.commands.evaluate_{name.replace('-', '_') if name in OWN else 'dataset'}"
-        )
-        sub = subverbs.add_parser(
-            name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        module.add_arguments(sub)
-        sub.set_defaults(run_subverb=module.run)
+    modules = {name: name.replace("-", "_") if name in OWN else "dataset" for name in SUBVERBS}
+    add_subverbs(parser, SUBVERBS, {name: f"evaluate_{module}" for name, module in modules.items()})
 
 
-def run(args: argparse.Namespace) -> int | None:
-    return args.run_subverb(args)
+__all__ = ["add_arguments", "run"]

@@ -12,9 +12,10 @@ Example:
 from __future__ import annotations
 
 import argparse
-import importlib
 
-# sub-verb -> what it does. The module `pdc_sfm.commands.train_SUBVERB` has `add_arguments(parser)` and `run(args)`.
+from pdc_sfm.commands.subverbs import add_subverbs, run
+
+# sub-verb -> what it does; the module is `pdc_sfm.commands.train_SUBVERB`
 SUBVERBS = {
     "run": "train on a folder of photographs, or continue a run",
     "finetune": "adapt a network to a COLMAP model of your own images",
@@ -24,15 +25,7 @@ SUBVERBS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    subverbs = parser.add_subparsers(dest="subverb", metavar="SUBVERB", required=True)
-    for name, summary in SUBVERBS.items():
-        module = importlib.import_module(f"pdc_sfm.commands.train_{name}")
-        sub = subverbs.add_parser(
-            name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        module.add_arguments(sub)
-        sub.set_defaults(run_subverb=module.run)
+    add_subverbs(parser, SUBVERBS, {name: f"train_{name}" for name in SUBVERBS})
 
 
-def run(args: argparse.Namespace) -> int | None:
-    return args.run_subverb(args)
+__all__ = ["add_arguments", "run"]

@@ -38,9 +38,13 @@ def pose_error(estimated: np.ndarray, true: np.ndarray) -> tuple[float, float]:
 
 
 def relative_pose_error(estimated: np.ndarray, true: np.ndarray) -> tuple[float, float]:
-    """Degrees between rotations and between translation directions of two relative poses (whose scale is unknown)."""
+    """Degrees between rotations and between translation directions of two relative poses (whose scale is unknown).
+
+    A camera that only turned moved in no direction: its rotation alone is judged.
+    """
     angle = rotation_angle(estimated[:, :3], true[:, :3])
-    return float(angle), float(vector_angle(estimated[:, 3], true[:, 3]))
+    moved = np.linalg.norm(true[:, 3]) > 0
+    return float(angle), float(vector_angle(estimated[:, 3], true[:, 3])) if moved else 0.0
 
 
 def localization_recall(

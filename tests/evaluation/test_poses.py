@@ -93,3 +93,8 @@ def test_relative_pose_error_ignores_the_scale_of_translation():
     first, second = pose((1, 0, 0)), pose((3, 0, 0), degrees=0)
     assert poses.relative_pose_error(first, second) == pytest.approx((0, 0), abs=1e-9)
     assert poses.relative_pose_error(pose((0, 1, 0)), second)[1] == pytest.approx(90)
+
+
+def test_of_a_camera_that_only_turned_the_rotation_alone_is_judged():
+    error = poses.relative_pose_error(pose((1, 0, 0), degrees=3), pose((0, 0, 0), degrees=0))
+    assert error == pytest.approx((3, 0))
