@@ -181,6 +181,7 @@ def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
     """Seconds of ours and of plain dictionaries, and whether both find the same."""
     from dictionary_rule import aggregate_by_dictionary
 
+    from pdc_sfm.matches.nearest import Nearest
     from pdc_sfm.matches.tracks import link, vote_keypoints
 
     rng = np.random.default_rng(0)
@@ -197,8 +198,8 @@ def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
         for name in names:
             own = [m if pair[0] == name else m.swapped() for pair, m in raw.items() if name in pair]
             points, scores = (np.concatenate([getattr(m, key) for m in own]) for key in ("keypoints0", "scores"))
-            keypoints[name] = vote_keypoints(points, scores, 2, 8)[0].best(8192).points
-        return {pair: link(m, keypoints[pair[0]], keypoints[pair[1]], 2, 2)[0] for pair, m in raw.items()}
+            keypoints[name] = Nearest(vote_keypoints(points, scores, 2, 8)[0].best(8192).points, 2)
+        return {pair: link(m, keypoints[pair[0]], keypoints[pair[1]])[0] for pair, m in raw.items()}
 
     by_tables()
     start = time.process_time()

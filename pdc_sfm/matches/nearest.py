@@ -11,27 +11,34 @@ CROWDED = 64  # with more keypoints than this in one bucket, a tree is faster
 LARGEST_TABLE = 1 << 24
 
 
-def nearest_within(points: np.ndarray, keypoints: np.ndarray, distance: float) -> np.ndarray:
-    """For each point (N, 2) the index of the nearest keypoint (K, 2) no farther than `distance`, or -1: (N,) int64.
+class Nearest:
+    """Keypoints (K, 2) of an image, sorted once for all its pairs."""
 
-    Of keypoints equally near the first one is taken.
-    """
-    if not len(points) or not len(keypoints):
-        return np.full(len(points), -1, np.int64)
-    table = _Buckets.build(keypoints, distance)
-    if table is None:
-        return _by_tree(points, keypoints, distance)
-    best = _Best(np.full(len(points), np.inf), np.full(len(points), -1, np.int64))
-    left, right, top, bottom = table.around(points, distance)
-    for row, new_row in ((top, None), (bottom, bottom != top)):
-        for column, new_column in ((left, None), (right, right != left)):
-            bucket = row + column
-            todo = table.count[bucket] > 0
-            for new in (new_row, new_column):
-                if new is not None:
-                    todo &= new
-            table.search(points, bucket, np.flatnonzero(todo), best)
-    return np.where(best.squared <= float(distance) ** 2, best.index, -1)
+    def __init__(self, keypoints: np.ndarray, distance: float):
+        self._keypoints, self._distance = keypoints, float(distance)
+        self._table = _Buckets.build(keypoints, distance) if len(keypoints) else None
+
+    def of(self, points: np.ndarray) -> np.ndarray:
+        """For each point (N, 2) the index of the nearest keypoint no farther than the distance, or -1: (N,) int64.
+
+        Of keypoints equally near the first one is taken.
+        """
+        if not len(points) or not len(self._keypoints):
+            return np.full(len(points), -1, np.int64)
+        if self._table is None:
+            return _by_tree(points, self._keypoints, self._distance)
+        x, y = points.T.astype(np.float64)
+        best = _Best(np.full(len(x), np.inf), np.full(len(x), -1, np.int64))
+        left, right, top, bottom = self._table.around(x, y, self._distance)
+        for row, new_row in ((top, None), (bottom, bottom != top)):
+            for column, new_column in ((left, None), (right, right != left)):
+                bucket = row + column
+                todo = self._table.count[bucket] > 0
+                for new in (new_row, new_column):
+                    if new is not None:
+                        todo &= new
+                self._table.search(x, y, bucket, np.flatnonzero(todo), best)
+        return np.where(best.squared <= self._distance**2, best.index, -1)
 
 
 @dataclass(frozen=True)
@@ -44,14 +51,15 @@ class _Best:
 class _Buckets:
     """Keypoints sorted into squares so large that a disc of the wanted distance touches at most 2 x 2 of them."""
 
-    keypoints: np.ndarray  # (K, 2) float64
+    x: np.ndarray  # (K,) float64, bucket by bucket
+    y: np.ndarray
+    order: np.ndarray  # (K,) their index
+    start: np.ndarray  # of each bucket in that order
+    count: np.ndarray
     low: np.ndarray
     side: float
     columns: int
     rows: int
-    order: np.ndarray  # keypoints, bucket by bucket
-    start: np.ndarray  # of each bucket in that order
-    count: np.ndarray
 
     @staticmethod
     def build(keypoints: np.ndarray, distance: float) -> _Buckets | None:
@@ -67,32 +75,31 @@ class _Buckets:
         if count.max() > CROWDED:
             return None
         order = np.argsort(bucket, kind="stable")
-        start = np.cumsum(count) - count
-        return _Buckets(keypoints.astype(np.float64), low, side, columns, rows, order, start, count)
+        x, y = keypoints[order].T.astype(np.float64)
+        return _Buckets(x, y, order, np.cumsum(count) - count, count, low, side, columns, rows)
 
-    def around(self, points: np.ndarray, distance: float) -> list[np.ndarray]:
+    def around(self, x: np.ndarray, y: np.ndarray, distance: float) -> list[np.ndarray]:
         """First and last bucket column, then first and last bucket row (as offset), that discs about points touch."""
-        reach = np.float32(distance / self.side + 1e-3)  # float32 rounding never hides a bucket
+        reach = distance / self.side + 1e-3  # keypoints were sorted in float32, whose rounding shall hide no bucket
         found = []
-        for axis, (size, step) in enumerate(((self.columns, 1), (self.rows, self.columns))):
-            at = (points[:, axis] - self.low[axis]) / np.float32(self.side)
+        for axis, low, size, step in ((x, self.low[0], self.columns, 1), (y, self.low[1], self.rows, self.columns)):
+            at = (axis - float(low)) / self.side
             for end in (at - reach, at + reach):
-                found.append(end.clip(0, size - 1).astype(np.int32) * np.int32(step))
+                found.append(end.clip(0, size - 1).astype(np.int64) * step)
         return found
 
-    def search(self, points: np.ndarray, bucket: np.ndarray, todo: np.ndarray, best: _Best) -> None:
+    def search(self, x: np.ndarray, y: np.ndarray, bucket: np.ndarray, todo: np.ndarray, best: _Best) -> None:
         """Compare the points `todo` with all keypoints of their bucket."""
-        bucket, place = bucket[todo], 0
+        bucket, x, y = bucket[todo], x[todo], y[todo]
+        place, last = self.start[bucket], self.start[bucket] + self.count[bucket]
         while len(todo):
-            index = self.order[self.start[bucket] + place]
-            offset = points[todo] - self.keypoints[index]
-            squared = offset[:, 0] ** 2 + offset[:, 1] ** 2
-            nearer = (squared < best.squared[todo]) | ((squared == best.squared[todo]) & (index < best.index[todo]))
+            squared = (x - self.x[place]) ** 2 + (y - self.y[place]) ** 2
+            before, index = best.squared[todo], self.order[place]
+            nearer = np.flatnonzero((squared < before) | ((squared == before) & (index < best.index[todo])))
             best.squared[todo[nearer]] = squared[nearer]
             best.index[todo[nearer]] = index[nearer]
-            place += 1
-            more = self.count[bucket] > place
-            todo, bucket = todo[more], bucket[more]
+            more = np.flatnonzero(place + 1 < last)
+            todo, x, y, place, last = todo[more], x[more], y[more], place[more] + 1, last[more]
 
 
 def _by_tree(points: np.ndarray, keypoints: np.ndarray, distance: float) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from pdc_sfm.matches.nearest import nearest_within
+from pdc_sfm.matches.nearest import Nearest
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import require
 
@@ -87,13 +87,9 @@ def vote_keypoints(
     return Keypoints(_centres(points[winner], int(max_error)), votes[box[winner]]), number[cell]
 
 
-def link(
-    matches: RawMatches, keypoints0: np.ndarray, keypoints1: np.ndarray, max_error0: float, max_error1: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Raw matches as matches between keypoints (K, 2), each end within its max_error: (M, 2) int32 and scores (M,)."""
-    ids0 = nearest_within(matches.keypoints0, keypoints0, max_error0)
-    ids1 = nearest_within(matches.keypoints1, keypoints1, max_error1)
-    return one_to_one(ids0, ids1, matches.scores)
+def link(matches: RawMatches, keypoints0: Nearest, keypoints1: Nearest) -> tuple[np.ndarray, np.ndarray]:
+    """Raw matches as matches between the keypoints nearest to their two ends: (M, 2) int32 and scores (M,)."""
+    return one_to_one(keypoints0.of(matches.keypoints0), keypoints1.of(matches.keypoints1), matches.scores)
 
 
 def one_to_one(ids0: np.ndarray, ids1: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -23,6 +23,7 @@ from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import check_keys
 from pdc_sfm.store.readers import open_features
 from pdc_sfm.store.rules import Job, Pair, write_by_cells
+from pdc_sfm.store.threads import Threads
 from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, write_record
 
 
@@ -51,9 +52,18 @@ class Summary:
 
 
 def aggregate(
-    raw: RawStore, pairs: Sequence[Pair], outputs: Outputs, *, overwrite: bool = False, show: bool = False
+    raw: RawStore,
+    pairs: Sequence[Pair],
+    outputs: Outputs,
+    *,
+    overwrite: bool = False,
+    threads: int | None = None,
+    show: bool = False,
 ) -> Summary | None:
-    """Write both files from the raw matches of `pairs`; None if that was done before."""
+    """Write both files from the raw matches of `pairs`; None if that was done before.
+
+    Without `threads` there are as many as cores; they change nothing but the time.
+    """
     check_keys(pairs)
     previous = read_record(outputs.matches)
     if previous and not overwrite:
@@ -68,7 +78,11 @@ def aggregate(
     if not overwrite and run in runs and record == {key: previous.get(key) for key in record}:
         return None
     remove_leftovers(outputs.matches, outputs.features)
-    with new_h5(outputs.matches) as match_file, new_h5(outputs.features) as feature_file:
+    with (
+        new_h5(outputs.matches) as match_file,
+        new_h5(outputs.features) as feature_file,
+        Threads(threads) as pool,
+    ):
         _keep_others(outputs.features, names, feature_file)
         _copy_fixed(fixed, outputs.features, feature_file)
         job = Job(
@@ -81,6 +95,7 @@ def aggregate(
             feature_file,
             match_file,
             run,
+            pool,
             show,
             outputs.uncertainty,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from pdc_sfm.matches.transfer import transfer
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.store.readers import FeatureFile
-from pdc_sfm.store.rules import OPEN_IMAGES, Job, Pair, link_all, progress, vote
+from pdc_sfm.store.rules import IMAGES_AHEAD, OPEN_IMAGES, Job, Pair, link_all, progress, vote
 from pdc_sfm.store.writers import write_matches
 
 REACH = 0.02  # of the larger side: no match farther away tells where a point goes
@@ -21,9 +22,10 @@ REACH = 0.02  # of the larger side: no match farther away tells where a point go
 
 def write_by_flow(job: Job) -> int:
     """Write keypoints and matches. Returns the number of matches."""
-    carrier, total = _Carrier(job), 0
-    for name in progress(image_order(job.done, job.fixed), "tracks", "image", job.show):
-        total += carrier.add(name)
+    carrier, order, total = _Carrier(job), image_order(job.done, job.fixed), 0
+    seen = job.threads.map(carrier.look_at, order, IMAGES_AHEAD)
+    for name, view in zip(progress(order, "tracks", "image", job.show), seen):
+        total += carrier.add(name, view)
     for name in job.free():
         if name not in carrier.pairs_of:  # an image none of whose pairs could be matched
             job.write_keypoints(name, np.zeros((0, 2)), np.zeros(0), None)
@@ -45,6 +47,16 @@ def spacing(points: np.ndarray, size: Size, settings: TrackSettings) -> float:
     return max(settings.cell_size / 2, math.sqrt(0.4 * area / settings.max_keypoints))
 
 
+@dataclass(frozen=True)
+class _View:
+    """What the raw matches alone say of an image."""
+
+    size: Size
+    matches: dict[str, RawMatches]  # by partner, the image's points first
+    votes: Keypoints  # where keypoints may begin; none in a query
+    distance: float  # no two keypoints nearer than this
+
+
 class _Carrier:
     """The images done so far, as long as images to come are paired with them."""
 
@@ -58,43 +70,52 @@ class _Carrier:
         self.fixed = functools.lru_cache(OPEN_IMAGES)(self._read_fixed)
         self.fixed_tracks: dict[str, int] = {}
 
-    def add(self, name: str) -> int:
+    def look_at(self, name: str) -> _View:
+        """Read an image's matches and let them vote: needs nothing of the images before."""
+        job, settings = self.job, self.job.settings
+        matches, size = job.read_image(name, self.pairs_of[name])
+        if job.is_query(name, self.pairs_of[name]):
+            return _View(size, matches, Keypoints.none(), 0)
+        matches = {other: some.select(some.scores >= settings.min_score) for other, some in matches.items()}
+        votes = vote(matches.values(), settings.max_error, settings.cell_size)
+        return _View(size, matches, votes, spacing(votes.points, size, settings))
+
+    def add(self, name: str, view: _View) -> int:
         """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches."""
-        job, pairs = self.job, self.pairs_of[name]
-        matches, size = job.read_image(name, pairs)
-        if not job.is_query(name, pairs):
-            matches = {other: some.select(some.scores >= job.settings.min_score) for other, some in matches.items()}
-        known = [pair for pair in pairs if self._is_known(_other(pair, name))]
-        arrivals = {pair: self._arrive(matches, name, _other(pair, name)) for pair in known}
-        image = self._keypoints(name, size, matches, list(arrivals.values()))
-        job.write_keypoints(name, image.points, image.scores, size)
+        job = self.job
+        known = [pair for pair in self.pairs_of[name] if self._is_known(_other(pair, name))]
+        arrivals = self._arrivals(name, view, [_other(pair, name) for pair in known])
+        image = self._keypoints(name, view, arrivals)
+        job.write_keypoints(name, image.points, image.scores, view.size)
         self.known[name] = image
-        total = 0
-        for pair, arrival in arrivals.items():
-            found, scores = confirmed(arrival, image, job.settings.max_error)
-            write_matches(job.match_file, *pair, found if pair[1] == name else found[:, ::-1], scores)
+        total, _ = 0, image.by_track  # sorted once, before threads use it
+        found = job.threads.map(lambda arrival: confirmed(arrival, image, job.settings.max_error), arrivals)
+        for pair, (matches, scores) in zip(known, found):
+            write_matches(job.match_file, *pair, matches if pair[1] == name else matches[:, ::-1], scores)
             self.written.add(pair)
-            total += len(found)
+            total += len(matches)
             for end in pair:
                 self._forget(end)
         return total
 
-    def _keypoints(self, name: str, size: Size, matches: dict[str, RawMatches], arrivals: list[Arrival]) -> TrackPoints:
-        settings = self.job.settings
+    def _keypoints(self, name: str, view: _View, arrivals: list[Arrival]) -> TrackPoints:
+        count = self.job.settings.max_keypoints
         if self.job.is_query(name, self.pairs_of[name]):
-            return add_new(each_arrival(arrivals), Keypoints.none(), 0, 0, settings.max_keypoints)
-        votes = vote(matches.values(), settings.max_error, settings.cell_size)
-        distance = spacing(votes.points, size, settings)
-        image = add_new(place_tracks(arrivals, distance), votes, self.tracks, distance, settings.max_keypoints)
-        self.tracks += len(votes)
+            return add_new(each_arrival(arrivals), Keypoints.none(), 0, 0, count)
+        image = add_new(place_tracks(arrivals, view.distance), view.votes, self.tracks, view.distance, count)
+        self.tracks += len(view.votes)
         return image
 
-    def _arrive(self, matches: dict[str, RawMatches], name: str, other: str) -> Arrival:
-        """The keypoints of an image before, carried into this one by their pair's matches."""
-        image = self.known[other] if other in self.known else self.fixed(other)
-        reach = REACH * max(self.job.raw.sizes((other, name))[0])
-        carried = transfer(matches[other].swapped(), image.points, reach)
-        return Arrival(image.tracks[carried.index], carried)
+    def _arrivals(self, name: str, view: _View, others: list[str]) -> list[Arrival]:
+        """The keypoints of images before, carried into this one by the matches of their pairs."""
+        images = {other: self.known[other] if other in self.known else self.fixed(other) for other in others}
+
+        def arrive(other: str) -> Arrival:
+            reach = REACH * max(self.job.raw.sizes((other, name))[0])
+            carried = transfer(view.matches[other].swapped(), images[other].points, reach)
+            return Arrival(images[other].tracks[carried.index], carried)
+
+        return list(self.job.threads.map(arrive, others))
 
     def _is_known(self, name: str) -> bool:
         return name in self.known or name in self.job.fixed

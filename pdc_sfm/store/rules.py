@@ -14,15 +14,18 @@ from typing import Any
 import h5py
 import numpy as np
 
+from pdc_sfm.matches.nearest import Nearest
 from pdc_sfm.matches.tracks import Keypoints, TrackSettings, link, vote_keypoints
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.readers import FeatureFile
+from pdc_sfm.store.threads import Threads
 from pdc_sfm.store.writers import RUN, write_keypoints, write_matches
 
 Pair = tuple[str, str]
 OPEN_IMAGES = 512  # keypoints of so many images are kept in memory while pairs are linked
+IMAGES_AHEAD = 4  # so many images' matches are in memory while those before them are written
 NO_MATCHES = (np.zeros((0, 2), np.int32), np.zeros(0, np.float32))
 
 
@@ -39,6 +42,7 @@ class Job:
     feature_file: h5py.File
     match_file: h5py.File
     run: str
+    threads: Threads
     show: bool = False
     uncertainty: Callable[[Size], float] | None = None  # pixels to which keypoints of an image of this size are known
 
@@ -73,14 +77,18 @@ class Job:
 
 def write_by_cells(job: Job) -> int:
     """hloc's rule. Returns the number of matches."""
-    settings, pairs_of, exact = job.settings, job.pairs_of(), set()
-    for name in progress(job.free(), "keypoints", "image", job.show):
-        sizes = settings.max_error, settings.cell_size
-        if settings.max_keypoints is None and job.is_query(name, pairs_of[name]):
-            exact.add(name)  # binning would only cost the query's accuracy
-            sizes = 0, 0
+    settings, pairs_of, free = job.settings, job.pairs_of(), job.free()
+    exact = set()  # queries: binning would only cost their accuracy
+    if settings.max_keypoints is None:
+        exact = {name for name in free if job.is_query(name, pairs_of[name])}
+
+    def keypoints_of(name: str) -> tuple[Keypoints, Size | None]:
+        sizes = (0, 0) if name in exact else (settings.max_error, settings.cell_size)
         matches, image_size = job.read_image(name, pairs_of[name])
-        keypoints = vote(matches.values(), *sizes).best(settings.max_keypoints)
+        return vote(matches.values(), *sizes).best(settings.max_keypoints), image_size
+
+    found = job.threads.map(keypoints_of, free, IMAGES_AHEAD)
+    for name, (keypoints, image_size) in zip(progress(free, "keypoints", "image", job.show), found):
         job.write_keypoints(name, keypoints.points, keypoints.scores, image_size)
     return link_all(job, job.pairs, {name: 0.0 if name in exact else settings.max_error for name in job.names})
 
@@ -95,13 +103,16 @@ def vote(matches: Iterable[RawMatches], max_error: float, cell_size: float) -> K
 
 def link_all(job: Job, pairs: Sequence[Pair], max_errors: Mapping[str, float]) -> int:
     """Assign the raw matches of pairs to the keypoints of their images. Returns the number of matches."""
-    total, features = 0, FeatureFile(job.feature_file)
-    keypoints = functools.lru_cache(OPEN_IMAGES)(lambda name: features.keypoints(name).points)
-    for pair in progress(pairs, "matches", "pair", job.show):
-        matches, scores = NO_MATCHES
-        if pair in job.raw:
-            points, radii = [keypoints(name) for name in pair], [max_errors[name] for name in pair]
-            matches, scores = link(job.raw.read(pair), *points, *radii)
+    features = FeatureFile(job.feature_file)
+    keypoints = functools.lru_cache(OPEN_IMAGES)(
+        lambda name: Nearest(features.keypoints(name).points, max_errors[name])
+    )
+
+    def linked(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+        return link(job.raw.read(pair), *map(keypoints, pair)) if pair in job.raw else NO_MATCHES
+
+    total = 0
+    for pair, (matches, scores) in zip(progress(pairs, "matches", "pair", job.show), job.threads.map(linked, pairs)):
         write_matches(job.match_file, *pair, matches, scores)
         total += len(matches)
     return total
