@@ -14,7 +14,7 @@ NEIGHBOURS = 12
 FEWEST = 8  # matches of a pair, below which nothing is carried over
 MIN_SHARE = 0.5  # of the neighbours' weight that must agree with the fit
 FLATTEN = 1e-3  # pull of the slope towards zero, so that points on a line do no harm
-PART = 2048  # points fitted at a time: so few that the processor's cache holds all that belongs to them
+PART = 8192  # points fitted at a time: few for the memory, many for threads, which wait for each other between steps
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,12 +49,12 @@ def write_keypoints(
 ) -> h5py.Group:
     """Write an image's keypoints (N, 2), pixel indices, and scores (N,)."""
     group = file.create_group(name)
-    group.create_dataset("keypoints", data=np.asarray(points, np.float32).reshape(-1, 2))
+    _add(group, "keypoints", np.asarray(points, np.float32).reshape(-1, 2))
     if scores is not None:
         for key in ("scores", "score"):  # hloc's dense matcher writes `score`, its readers look for `scores`
-            group.create_dataset(key, data=np.asarray(scores, np.float32))
+            _add(group, key, np.asarray(scores, np.float32))
     if image_size is not None:
-        group.create_dataset("image_size", data=np.asarray(image_size, np.int32))
+        _add(group, "image_size", np.asarray(image_size, np.int32))
     return group
 
 
@@ -64,8 +65,24 @@ def write_matches(file: h5py.File, name0: str, name1: str, matches: np.ndarray, 
     matches0[matches[:, 0]] = matches[:, 1]
     scores0[matches[:, 0]] = scores
     group = file.create_group(pair_key(name0, name1))
-    group.create_dataset("matches0", data=matches0)
-    group.create_dataset("matching_scores0", data=scores0)
+    _add(group, "matches0", matches0)
+    _add(group, "matching_scores0", scores0)
+
+
+def _add(group: h5py.Group, key: str, values: np.ndarray) -> None:
+    """The same as `create_dataset`, in half its time: a million pairs have two million of them."""
+    kind, space = h5py.h5t.py_create(values.dtype, logical=True), h5py.h5s.create_simple(values.shape)
+    dataset = h5py.h5d.create(group.id, key.encode(), kind, space, _without_times())
+    if values.size:
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(values))
+
+
+@functools.cache
+def _without_times() -> h5py.h5p.PropDCID:
+    """As h5py makes datasets: without the time of their making, so that equal content is equal bytes."""
+    options = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    options.set_obj_track_times(False)
+    return options
 
 
 def read_record(path: Path | str) -> dict[str, Any]:
