@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class _Carrier:
         arrivals = self._arrivals(name, view, [_other(pair, name) for pair in known])
         image = self._keypoints(name, view, arrivals)
         job.write_keypoints(name, image.points, image.scores, view.size)
-        self.known[name] = image
+        self.known[name] = replace(image)  # without `by_track`, which no later image needs
         total, _ = 0, image.by_track  # sorted once, before threads use it
         found = job.threads.map(lambda arrival: confirmed(arrival, image, job.settings.max_error), arrivals)
         for pair, (matches, scores) in zip(known, found):
