@@ -1,10 +1,11 @@
-"""Direct against homography, multi-scale and rotation search, on pairs with large rotation, scale and perspective.
+"""Direct against homography, multi-scale and search, on pairs with large rotation, scale and perspective.
 
 Photographs become pairs by known homographies: the reference is the photograph, the query another view of it, in other
 light. Printed is the share of reference cells, among those the query shows, whose predicted point is within 1 and 5
-pixels of the coarser image (PCK-1, PCK-5), and the seconds a pair takes, one direction, encoding included.
+pixels of the coarser image (PCK-1, PCK-5), the seconds a pair takes, one direction, encoding included, and how often
+the network runs for it: images encoded, pairs decoded, and looks of its 256x256 branch alone.
 
-  python benchmarks/strategies.py --images ../shared/data/photos --count 10
+  python benchmarks/strategies.py --images ../shared/data/photos --held-out --count 10
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.dense.views import View
-from pdc_sfm.images import fitted_size, list_images, read_image, resize_image
+from pdc_sfm.images import fitted_size, resize_image
 from pdc_sfm.matcher import load_matcher
+from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 from pdc_sfm.pixels import Size, inside, transform
+from pdc_sfm.training.photographs import open_photographs
 
 STRATEGIES = {
     "D": {},
@@ -30,6 +34,7 @@ STRATEGIES = {
     "D+rot": {"rotations": 8},
     "H+rot": {"method": "homography", "rotations": 8},
     "MS+rot": {"method": "multiscale", "rotations": 8},
+    "search": {"method": "search"},
 }
 # kind -> (degrees, zoom of the query, tilt: how much nearer one side is than the other)
 KINDS = {
@@ -43,11 +48,34 @@ KINDS = {
     "scale 2.5": (0, 2.5, 0.0),
     "scale 3": (0, 3.0, 0.0),
     "scale 1/2": (0, 0.5, 0.0),
+    "scale 1/2.5": (0, 0.4, 0.0),
     "scale 1/3": (0, 0.34, 0.0),
     "perspective": (15, 1.2, 0.5),
     "strong persp.": (20, 1.3, 0.8),
     "90 and scale 2": (90, 2.0, 0.0),
+    "120 and 2.5": (120, 2.5, 0.0),
+    "120 and 1/2.5": (120, 0.4, 0.0),
 }
+
+
+class Counted:
+    """A network that counts what is asked of it."""
+
+    def __init__(self, network: PDCNet) -> None:
+        self.network, self.settings = network, network.settings
+        self.counts = np.zeros(3, int)  # images encoded, pairs decoded, looks
+
+    def encode(self, images: Tensor) -> ImageCode:
+        self.counts[0] += len(images)
+        return self.network.encode(images)
+
+    def encode_low(self, images: Tensor) -> ImageCode:
+        return self.network.encode_low(images)
+
+    def decode(self, reference: ImageCode, query: ImageCode, last_level: int = 0) -> tuple[LevelOutput, ...]:
+        outputs = self.network.decode(reference, query, last_level)
+        self.counts[2 if last_level else 1] += len(outputs[-1].flow)
+        return outputs
 
 
 def query_from_reference(kind: str, size: Size, rng: np.random.Generator) -> np.ndarray:
@@ -98,6 +126,7 @@ def measure(estimator: Estimator, pairs: list) -> tuple[float, float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, required=True, help="folder of photographs")
+    parser.add_argument("--held-out", action="store_true", help="only the photographs that training leaves out")
     parser.add_argument("--count", type=int, default=10, help="pairs of each kind")
     parser.add_argument("--side", type=int, default=448, help="longer side of the reference")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
@@ -109,22 +138,25 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(args.threads)
-    network = load_matcher(args.weights).estimator.network
-    names = list_images(args.images)
-    chosen = [names[i] for i in np.linspace(0, len(names) - 1, args.count).astype(int)]
-    photographs = [read_image(args.images / name) for name in chosen]
+    network = Counted(load_matcher(args.weights).estimator.network)
+    photos = open_photographs(args.images, "validation" if args.held_out else "all")
+    photographs = [photos[i] for i in np.linspace(0, len(photos) - 1, args.count).astype(int)]
     print(f"{'PCK-1 / PCK-5':16s}" + "".join(f"{name:>16s}" for name in args.strategies))
-    spent = np.zeros(len(args.strategies))
+    spent, ran = np.zeros(len(args.strategies)), np.zeros((len(args.strategies), 3))
     for kind in args.kinds:
         rng = np.random.default_rng(0)
         pairs = [make_pair(photograph, kind, args.side, rng) for photograph in photographs]
         row = []
-        for name in args.strategies:
+        for number, name in enumerate(args.strategies):
+            network.counts[:] = 0
             settings = DenseSettings(min_side=None, max_side=None, **STRATEGIES[name])
             row.append(measure(Estimator(network, settings), pairs))
+            ran[number] += network.counts / len(pairs)
         spent += [seconds for _, _, seconds in row]
         print(f"{kind:16s}" + "".join(f"{pck1:8.1f} /{pck5:6.1f}" for pck1, pck5, _ in row), flush=True)
     print(f"{'seconds a pair':16s}" + "".join(f"{seconds:16.2f}" for seconds in spent / len(args.kinds)))
+    for counts, what in zip(ran.T / len(args.kinds), ("encoded", "decoded", "looks")):
+        print(f"{what + ' a pair':16s}" + "".join(f"{count:16.1f}" for count in counts))
 
 
 if __name__ == "__main__":

@@ -42,3 +42,5 @@ def run(args: argparse.Namespace) -> None:
     picture = pair_picture(*images, result.matches, result.forward, radius=select.radius, threshold=select.threshold)
     write_image(args.output, picture)
     print(f"{len(result.matches)} matches by {result.forward.method} -> {args.output}")
+    if settings.dense.method == "direct" and len(result.matches) < settings.dense.min_matches:
+        print("few: dense.method=search also finds turned and zoomed images")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +59,14 @@ class DenseEstimate:
         return DenseEstimate(
             at.flow, at.log_var, at.logits, at.valid, self.reference_size, self.query_size, self.method, stride
         )
+
+    def over_image(self, image_size: Size, image_from_view: np.ndarray, grid_size: Size) -> DenseEstimate:
+        """An estimate whose reference is a view of an image, on a grid over that image: not valid beyond the view."""
+        image_points = _cell_centres(grid_size, image_size)
+        points = transform(image_points, np.linalg.inv(image_from_view))
+        at = self.sample(points)
+        flow = (points + at.flow - image_points).astype(np.float32)
+        return replace(self, flow=flow, log_var=at.log_var, logits=at.logits, valid=at.valid, reference_size=image_size)
 
     def sample(self, points: np.ndarray) -> PointEstimate:
         """The estimate at reference points (..., 2): flow and mixture parameters are interpolated, as in the network.

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
 CONFIRMED = 0.6  # of what both images should show is sure: the search ends
+LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
+ROOM = 1.1  # around it
 DETAIL = 2  # images are kept at up to twice the network's resolution, for views that magnify
 
 
@@ -142,7 +144,7 @@ class Estimator:
     ) -> DenseEstimate:
         """The aligned pass of direction n, if its homography was confirmed or at least more is sure."""
         if best.share:
-            second = best.estimates[n] if n in best.estimates else self._second_pass(pair, first, best.aligning[n])
+            second = best.estimates[n] if n in best.estimates else self._closer_pass(pair, first, best.aligning[n])
             if best.share >= CONFIRMED:  # what the first pass, lost, says of the rest is worth nothing
                 return replace(second, valid=second.valid & _shown(first, best.aligning[n]), method="search")
             if self._sure(second).sum() > self._sure(first).sum():
@@ -169,7 +171,7 @@ class Estimator:
         aligning = (homography, np.linalg.inv(homography))
         shown = [_shown(estimate, h) for estimate, h in zip(first, aligning)]
         n = int(np.argmax([part.mean() for part in shown]))
-        second = self._second_pass(directions[n], first[n], aligning[n])
+        second = self._closer_pass(directions[n], first[n], aligning[n])
         sure = (self._sure(second) & shown[n]).sum()
         share = sure / shown[n].sum() if sure >= self.settings.min_matches else 0.0
         return Trial(share, aligning, {n: second})
@@ -184,7 +186,7 @@ class Estimator:
         """The fine flow to the query warped by the homography; where that shows nothing, the first pass stays."""
         reference, query = pair
         aligned = self._encode(query.view.seen_from(reference.view, query_from_reference))
-        fine = self._direct([(reference, aligned)])[0]
+        fine = self._direct([(reference, aligned)])[0].resampled(first.grid_size)
         seen = fine.valid[..., None]
         return replace(
             fine,
@@ -193,6 +195,16 @@ class Estimator:
             logits=np.where(seen, fine.logits, first.logits),
             valid=fine.valid | first.valid,
         )
+
+    def _closer_pass(
+        self, pair: tuple[EncodedView, EncodedView], first: DenseEstimate, query_from_reference: np.ndarray
+    ) -> DenseEstimate:
+        """A second pass over the part of the reference that the query shows, magnified if it is small."""
+        reference, query = pair
+        window = _window(_shown(first, query_from_reference))
+        if window is not None:
+            reference = self._encode(reference.view.zoomed(*window))
+        return self._second_pass((reference, query), first, query_from_reference)
 
     def _fit(self, estimate: DenseEstimate, reference: View, query: View) -> Fit | None:
         return fit_homography(
@@ -258,10 +270,13 @@ class Estimator:
             return EncodedView(view, code, alignment.grey(image, code.high_size) if self._aligns else None)
 
     def _shrunk(self, encoded: EncodedView, factor: float, known: dict) -> EncodedView:
-        """The code of a smaller view, computed once for each size."""
-        view = encoded.view if factor == 1 else encoded.view.scaled(factor)
-        if view.size == encoded.view.size:
+        """The code of the view made smaller, computed once for each size.
+
+        It stays on a canvas of the same size: the network's 256x256 branch would undo mere resizing.
+        """
+        if factor == 1:
             return encoded
+        view = encoded.view.zoomed(factor)
         key = (id(view.source), view.size, view.original_from_view.tobytes())
         if key not in known:
             known[key] = self._encode(view)
@@ -284,6 +299,18 @@ def _shown(estimate: DenseEstimate, query_from_reference: np.ndarray) -> np.ndar
     return inside(transform(estimate.reference_points, query_from_reference), estimate.query_size)
 
 
+def _window(shown: np.ndarray) -> tuple[float, tuple[float, float]] | None:
+    """Magnification and centre of the window around cells (h, w), in parts of the grid; None if they are most of it."""
+    rows, columns = (np.flatnonzero(shown.any(axis)) for axis in (1, 0))
+    if not len(rows):
+        return None
+    ends = [(index[0] / n, (index[-1] + 1) / n) for index, n in ((columns, shown.shape[1]), (rows, shown.shape[0]))]
+    part = ROOM * max(high - low for low, high in ends)
+    if part > LARGEST_PART:
+        return None
+    return 1 / part, tuple(float(np.clip((low + high) / 2, part / 2, 1 - part / 2)) for low, high in ends)
+
+
 def _small(view: View) -> View:
     return view.scaled(min(1.0, SEARCH_SIDE / min(view.size)))
 
@@ -294,11 +321,16 @@ def _batch(codes: list[ImageCode]) -> ImageCode:
 
 def _original(output, reference: EncodedView, query: EncodedView, index: int) -> DenseEstimate:
     """The network's output for a pair of views, as an estimate of the original pair."""
-    return from_level(
+    whole, view = reference.view.is_whole, reference.view
+    estimate = from_level(
         output,
-        reference.view.original_size,
+        view.original_size if whole else view.size,
         query.view.original_size,
         view_size=query.view.size,
         query_from_view=query.view.original_from_view,
         index=index,
     )
+    if whole:
+        return estimate
+    cells = tuple(max(1, round(side / estimate.stride)) for side in view.seen_size)
+    return estimate.over_image(view.original_size, view.original_from_view, cells)

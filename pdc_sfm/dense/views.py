@@ -66,6 +66,11 @@ class View:
         original_from_view = query_from_reference @ reference.original_from_view
         return replace(self, size=reference.size, original_from_view=original_from_view)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it shows the image and nothing else, only resized."""
+        return np.allclose(self.original_from_view, rescale_matrix(self.size, self.original_size))
+
     def render(self) -> np.ndarray:
         """The pixels of the view, (h, w, 3) float32 in [0, 1], never rounded to bytes in between."""
         height, width = self.source.shape[:2]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pdc_sfm.network import LevelOutput
-from pdc_sfm.pixels import grid_points, transform
+from pdc_sfm.pixels import grid_points, inside, transform
 
 SCENE = 250  # the scene is a square of this side; red = x, green = y, blue = 255 marks the scene
 
@@ -61,11 +61,15 @@ def _seen(images: torch.Tensor) -> Seen:
 
 @dataclass
 class IdealNetwork:
-    """Exact within its limits, lost beyond them, as a trained network is; `slip` is its error per pixel of flow."""
+    """Exact within its limits, lost beyond them, as a trained network is; `slip` is its error per pixel of flow.
+
+    Zoom counts between the images as its coarsest level sees them, fitted into the same square.
+    """
 
     max_zoom: float = 8.0
     max_angle: float = 180.0
     slip: float = 0.0
+    least_part: float = 0.0  # of the reference that must be on the query
     encodings: int = 0
     decodings: int = 0
     looks: int = 0  # passes of the low-resolution branch alone
@@ -91,8 +95,10 @@ class IdealNetwork:
         flow = transform(grid, query_from_reference) - grid
         affine = query_from_reference[:2, :2] / query_from_reference[2, 2]
         zoom = np.sqrt(abs(np.linalg.det(affine)))
+        zoom *= np.sqrt(np.prod(reference.shape[:2]) / np.prod(query.shape[:2]))
+        part = inside(grid + flow, query.shape[1::-1]).mean()
         angle = abs(np.degrees(np.arctan2(affine[1, 0] - affine[0, 1], affine[0, 0] + affine[1, 1])))
-        sure = 1 / self.max_zoom < zoom < self.max_zoom and angle < self.max_angle
+        sure = 1 / self.max_zoom < zoom < self.max_zoom and angle < self.max_angle and part >= self.least_part
         flow = flow * (1 + self.slip) if sure else np.zeros_like(flow)
         log_var = np.zeros((2, *flow.shape[:2]), np.float32)
         log_var[1] = 10.0

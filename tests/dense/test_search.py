@@ -58,7 +58,7 @@ def test_zoom_is_found_both_ways_with_and_without_a_turn(search, zoom, degrees):
     found, errors, network = search(camera(), camera(degrees, zoom))
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert errors.max() < 0.3
-    assert network.encodings == 2  # one aligned view a direction
+    assert network.encodings == 3  # an aligned view a direction, and a window of the wider image
 
 
 def test_a_window_off_the_centre_is_found(search):
@@ -66,6 +66,17 @@ def test_a_window_off_the_centre_is_found(search):
     found, errors, _ = search(camera(), camera(0, 1.6, (20, -20)))
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert errors.max() < 0.3
+
+
+def test_what_the_query_shows_of_a_wide_reference_is_magnified(search, ideal_network):
+    """A quarter of the sides is a sixteenth of the image: too small a part for this network, unless it is magnified."""
+    found, errors, _ = search(camera(), camera(0, 4, (25, 10)), network=ideal_network(max_zoom=3, least_part=0.1))
+    assert [estimate.method for estimate in found] == ["search", "search"]
+    assert all(estimate.grid_size == (66, 64) for estimate in found)
+    assert errors.max() < 0.3
+    wide = found[0].confidence() > 0.1
+    assert 0.05 < wide.mean() < 0.08
+    assert (found[0].valid & ~wide).mean() < 0.01
 
 
 def test_one_search_serves_both_directions(search):
