@@ -21,9 +21,9 @@ from pdc_sfm.images import write_image
 from pdc_sfm.scenes import Camera, Scene, SceneSettings, Shot, build_scene, plan_shots, render
 from pdc_sfm.scenes.conditions import database_conditions, day_conditions, night_conditions
 
-TOWN = SceneSettings(width=480, height=360, database=20, depth=False, sky_directions=8, shadow_texel=0.06)
+TOWN = SceneSettings(width=400, height=300, database=20, depth=False, sky_directions=8, shadow_texel=0.06)
 PHOTOGRAPHS = 10  # of a place
-WIDER = 1.4  # what is rendered, by what a photograph shows
+WIDER = 1.3  # what is rendered, by what a photograph shows
 NOISE = 2.0  # grey levels, different in every photograph
 
 
@@ -97,7 +97,9 @@ def _visit(place: Place, visitor: int, count: int) -> list[np.ndarray]:
     random = np.random.default_rng([shot.seed, visitor])
     camera = _near(shot, random, 1.0)
     wide = replace(camera, width=round(WIDER * camera.width), height=round(WIDER * camera.height))
-    seen = render(scene, wide, database_conditions(int(random.integers(3)), 3, random), int(random.integers(2**31))).image
+    seen = render(
+        scene, wide, database_conditions(int(random.integers(3)), 3, random), int(random.integers(2**31))
+    ).image
     return [_turned(seen, wide, camera, random) for _ in range(count)]
 
 

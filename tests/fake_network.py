@@ -38,7 +38,9 @@ class FakeNetwork:
         features = {4: coarse, 3: light.expand(-1, 1, 32, 32)}
         return ImageCode(features, {}, tuple(images.shape[-2:]), high_size)
 
-    def decode(self, reference: ImageCode, query: ImageCode, last_level: int = 0) -> tuple[LevelOutput, ...]:
+    def decode(
+        self, reference: ImageCode, query: ImageCode, last_level: int = 0, passes: int | None = None
+    ) -> tuple[LevelOutput, ...]:
         low = last_level == 3
         self._count(len(reference), low)
         size = (256, 256) if low else reference.high_size

@@ -101,8 +101,13 @@ class PDCNet(nn.Module):
 
     # --- a pair ----------------------------------------------------------------------------------------------------
 
-    def decode(self, reference: ImageCode, query: ImageCode, last_level: int = 0) -> tuple[LevelOutput, ...]:
-        """Estimates from coarse to fine, one a pass. `last_level=3` stops after the 256x256 branch, for retrieval."""
+    def decode(
+        self, reference: ImageCode, query: ImageCode, last_level: int = 0, passes: int | None = None
+    ) -> tuple[LevelOutput, ...]:
+        """Estimates from coarse to fine, one a pass. `last_level=3` stops after the 256x256 branch, for retrieval.
+
+        `passes` is the most of each level; None: as many as the network was trained for.
+        """
         low = (LOW_SIZE, LOW_SIZE)
         output, feature = self._decode_global(reference, query)
         outputs = [output]
@@ -111,7 +116,7 @@ class PDCNet(nn.Module):
                 break
             sizes = (low, low) if level == 3 else (reference.high_size, query.high_size)
             up = self._upsample(level, self._passed(output), feature, sizes, reference.features[level].shape[-2:])
-            for number in range(self.passes[level]):
+            for number in range(min(self.passes[level], passes or self.passes[level])):
                 if number:  # the level starts again from where it ended
                     up = Upsampled(*_flow_and_mixture(self._passed(output), self.settings.propagate), up.feature)
                 output, feature = self._decode_local(level, up, reference, query, sizes)

@@ -175,8 +175,9 @@ class _Job:
     def _count_low(self) -> CountStore:
         """Expected matches in the 256-pixel branch, of each query with its candidates."""
         from pdc_sfm.retrieval.codes import CodeFolder, LowCodes
+        from pdc_sfm.retrieval.low import PASSES
 
-        store = self._store("low", {"radius": self.settings.low_radius})
+        store = self._store("low", {"radius": self.settings.low_radius, "passes": PASSES})
         folder = CodeFolder(self.codes, self._made_by)
         with exclusive(self.codes), self._bar("codes", len(self.database) + len(self.queries), "image") as bar:
             missing = folder.missing(self.database)

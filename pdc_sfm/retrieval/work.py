@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 def full_settings(settings: RetrievalSettings) -> MatchSettings:
     """A single pass of the full network, the query being the reference."""
-    dense = DenseSettings(min_side=settings.min_side, max_side=settings.max_side, subpixel=False)  # counts need none
+    sides = {"min_side": settings.min_side, "max_side": settings.max_side}
+    dense = DenseSettings(**sides, method="direct", subpixel=False)  # counts need no alignment
     return MatchSettings(
         dense, SelectSettings(radius=settings.radius, threshold=settings.threshold, directions="forward")
     )

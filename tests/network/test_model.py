@@ -87,6 +87,13 @@ def test_a_level_with_several_passes_starts_each_from_where_the_last_one_ended()
     assert (b[2].flow - b[1].flow).abs().max() > 0.01
 
 
+@torch.no_grad()
+def test_fewer_passes_are_the_first_of_all():
+    net = network(replace(SMALL, passes=(3, 2, 1)))
+    x, y = net.encode_low(images(1, 256, 256)), net.encode_low(images(1, 256, 256, seed=1))
+    assert_same(net.decode(x, y, last_level=3, passes=1), net.decode(x, y, last_level=3)[:2], tolerance=0)
+
+
 def test_passes_are_as_many_as_local_levels():
     with pytest.raises(SettingsError, match="passes needs 3 numbers"):
         replace(SMALL, passes=(3, 3))
