@@ -9,7 +9,7 @@ of its cells are confident tells the right view from the wrong ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from pdc_sfm.dense.estimate import DenseEstimate, from_level
 from pdc_sfm.dense.homography import Fit, fit_homography
 from pdc_sfm.dense.views import View
+from pdc_sfm.pixels import inside, transform
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.strategies import EncodedView
@@ -29,6 +30,9 @@ MAGNIFIED = 2.0
 PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # centres of windows, in parts of an image
 LIKELY_TURNS = 2  # turns beside none at which windows are tried
 FAR_ZOOM, FAR_TURN = 1.7, 25.0  # beyond them a pass finds only a part
+CONFIRMED = 0.6  # of what both images should show is sure: the search ends
+LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
+ROOM = 1.1  # around it
 FEWEST_CELLS = 40  # confident, of 32x32, for a homography
 RANSAC_THRESHOLD = 3.0  # pixels of the branch, whose flow is coarse
 
@@ -115,6 +119,19 @@ class Search:
         )
 
 
+@dataclass(frozen=True)
+class Trial:
+    """What became of a homography of the search."""
+
+    share: float  # of what it says that both images show, sure after alignment
+    aligning: tuple[np.ndarray, ...] = ()  # query_from_reference (3, 3) of both directions
+    estimates: dict[int, DenseEstimate] = field(default_factory=dict)  # aligned passes so far, by direction
+
+    @property
+    def confirmed(self) -> bool:
+        return self.share >= CONFIRMED
+
+
 def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> bool:
     """Whether the surest cells (h, w) are so turned or zoomed, as the network sees the images, that it loses others."""
     together = sure[:-1, :-1] & sure[1:, :-1] & sure[:-1, 1:]
@@ -128,3 +145,20 @@ def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: Vi
     zoom = np.sqrt(max(np.linalg.det(derivative), 1e-6))
     turn = np.arctan2(derivative[1, 0] - derivative[0, 1], np.trace(derivative))
     return bool(max(zoom, 1 / zoom) > FAR_ZOOM or abs(np.degrees(turn)) > FAR_TURN)
+
+
+def shown_cells(estimate: DenseEstimate, query_from_reference: np.ndarray) -> np.ndarray:
+    """(h, w) bool: cells that a homography puts on the query."""
+    return inside(transform(estimate.reference_points, query_from_reference), estimate.query_size)
+
+
+def window_around(shown: np.ndarray) -> tuple[float, tuple[float, float]] | None:
+    """Magnification and centre of the window around cells (h, w), in parts of the grid; None if they are most of it."""
+    rows, columns = (np.flatnonzero(shown.any(axis)) for axis in (1, 0))
+    if not len(rows):
+        return None
+    ends = [(index[0] / n, (index[-1] + 1) / n) for index, n in ((columns, shown.shape[1]), (rows, shown.shape[0]))]
+    part = ROOM * max(high - low for low, high in ends)
+    if part > LARGEST_PART:
+        return None
+    return 1 / part, tuple(float(np.clip((low + high) / 2, part / 2, 1 - part / 2)) for low, high in ends)

@@ -14,12 +14,11 @@ import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate, from_level
 from pdc_sfm.dense.homography import Fit, fit_homography
-from pdc_sfm.dense.search import Search, is_far
+from pdc_sfm.dense.search import Search, Trial, is_far, shown_cells, window_around
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.views import SMALLEST, View
 from pdc_sfm.errors import ImageError
 from pdc_sfm.images import fitted_size, resize_image
-from pdc_sfm.pixels import inside, transform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from pdc_sfm.network import ImageCode, PDCNet
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
-CONFIRMED = 0.6  # of what both images should show is sure: the search ends
-LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
-ROOM = 1.1  # around it
 DETAIL = 2  # images are kept at up to twice the network's resolution, for views that magnify
 
 
@@ -45,15 +41,6 @@ class EncodedView:
     def nbytes(self) -> int:
         grey = 0 if self.grey is None else self.grey.numel() * self.grey.element_size()
         return self.code.nbytes + self.view.source.nbytes + grey
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What became of a homography of the search."""
-
-    share: float  # of what it says that both images show, sure after alignment
-    aligning: tuple[np.ndarray, ...] = ()  # query_from_reference (3, 3) of both directions
-    estimates: dict[int, DenseEstimate] = field(default_factory=dict)  # aligned passes so far, by direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +122,7 @@ class Estimator:
         best = Trial(0.0)
         for homography in self._homographies(directions, first):
             best = max(best, self._trial(directions, first, homography), key=lambda trial: trial.share)
-            if best.share >= CONFIRMED:
+            if best.confirmed:
                 break
         return [self._aligned(n, directions[n], estimate, best) for n, estimate in enumerate(first)]
 
@@ -145,8 +132,8 @@ class Estimator:
         """The aligned pass of direction n, if its homography was confirmed or at least more is sure."""
         if best.share:
             second = best.estimates[n] if n in best.estimates else self._closer_pass(pair, first, best.aligning[n])
-            if best.share >= CONFIRMED:  # what the first pass, lost, says of the rest is worth nothing
-                return replace(second, valid=second.valid & _shown(first, best.aligning[n]), method="search")
+            if best.confirmed:  # what the first pass, lost, says of the rest is worth nothing
+                return replace(second, valid=second.valid & shown_cells(first, best.aligning[n]), method="search")
             if self._sure(second).sum() > self._sure(first).sum():
                 return replace(second, method="search")
         return replace(first, method="direct (search found none)")
@@ -154,7 +141,7 @@ class Estimator:
     def _is_weak(self, first: DenseEstimate, reference: EncodedView, query: EncodedView) -> bool:
         """Whether a pass found little, or is at the limit of what it can find."""
         sure = self._sure(first)
-        return sure.mean() < self.settings.search_below or is_far(first, sure, reference.view, query.view)
+        return bool(sure.mean() < self.settings.search_below) or is_far(first, sure, reference.view, query.view)
 
     def _homographies(
         self, directions: list[tuple[EncodedView, EncodedView]], first: list[DenseEstimate]
@@ -169,7 +156,7 @@ class Estimator:
     def _trial(self, directions: list, first: list[DenseEstimate], homography: np.ndarray) -> Trial:
         """An aligned pass in the easier direction, whose reference is the nearer view: it shows more of the other."""
         aligning = (homography, np.linalg.inv(homography))
-        shown = [_shown(estimate, h) for estimate, h in zip(first, aligning)]
+        shown = [shown_cells(estimate, h) for estimate, h in zip(first, aligning)]
         n = int(np.argmax([part.mean() for part in shown]))
         second = self._closer_pass(directions[n], first[n], aligning[n])
         sure = (self._sure(second) & shown[n]).sum()
@@ -201,7 +188,7 @@ class Estimator:
     ) -> DenseEstimate:
         """A second pass over the part of the reference that the query shows, magnified if it is small."""
         reference, query = pair
-        window = _window(_shown(first, query_from_reference))
+        window = window_around(shown_cells(first, query_from_reference))
         if window is not None:
             reference = self._encode(reference.view.zoomed(*window))
         return self._second_pass((reference, query), first, query_from_reference)
@@ -292,23 +279,6 @@ class Estimator:
 def aligns(network: PDCNet) -> bool:
     """Whether a network's flow is aligned by default: the published networks are used as published."""
     return network.settings.backbone != "vgg16"
-
-
-def _shown(estimate: DenseEstimate, query_from_reference: np.ndarray) -> np.ndarray:
-    """(h, w) bool: cells that a homography puts on the query."""
-    return inside(transform(estimate.reference_points, query_from_reference), estimate.query_size)
-
-
-def _window(shown: np.ndarray) -> tuple[float, tuple[float, float]] | None:
-    """Magnification and centre of the window around cells (h, w), in parts of the grid; None if they are most of it."""
-    rows, columns = (np.flatnonzero(shown.any(axis)) for axis in (1, 0))
-    if not len(rows):
-        return None
-    ends = [(index[0] / n, (index[-1] + 1) / n) for index, n in ((columns, shown.shape[1]), (rows, shown.shape[0]))]
-    part = ROOM * max(high - low for low, high in ends)
-    if part > LARGEST_PART:
-        return None
-    return 1 / part, tuple(float(np.clip((low + high) / 2, part / 2, 1 - part / 2)) for low, high in ends)
 
 
 def _small(view: View) -> View:
