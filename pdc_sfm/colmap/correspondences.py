@@ -26,6 +26,11 @@ class Correspondences:
     def __len__(self) -> int:
         return len(self.keypoint)
 
+    @property
+    def mean_score(self) -> np.ndarray:
+        """(C,) confidence, mean over the database images."""
+        return self.score / np.bincount(self.votes[:, 0], minlength=len(self))
+
     def select(self, keep: np.ndarray) -> Correspondences:
         """The correspondences of a mask (C,)."""
         row = np.cumsum(keep) - 1

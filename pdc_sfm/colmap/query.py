@@ -12,9 +12,11 @@ import pycolmap
 from pdc_sfm.colmap.correspondences import Correspondences, PointLookup, gather
 from pdc_sfm.colmap.covisibility import covisibility_clusters
 from pdc_sfm.colmap.options import merge_options
-from pdc_sfm.colmap.refinement import refine_pose
+from pdc_sfm.colmap.refinement import inverse_variance, refine_pose
 from pdc_sfm.colmap.verification import rays_of
 from pdc_sfm.settings import require
+
+LOSS_SCALE = 0.5  # pixels by which good correspondences are usually wrong; what is farther off counts less
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +28,7 @@ class PoseSettings:
     covisibility_clustering: bool = False  # try each place among the retrieved images apart
     min_score: float = 0.0  # matches below are not used
     best: int = 0  # use so many of the correspondences, the most confident ones; 0: all
-    weighted: bool = False  # weigh correspondences by their confidence in the last refinement
+    weighted: bool = True  # weigh correspondences by their confidence in the last refinement
 
     def __post_init__(self) -> None:
         require(self.ransac_threshold > 0, f"ransac_threshold={self.ransac_threshold} must be above 0 (pixels)")
@@ -138,9 +140,9 @@ def _estimate(
     estimate = pycolmap.estimate_and_refine_absolute_pose(keypoints, points, query.camera, estimation, refinement)
     if estimate is not None and settings.weighted and estimate["num_inliers"] > 6:
         inliers = estimate["inlier_mask"]
-        weights = correspondences.score[inliers] / correspondences.score[inliers].mean()
+        weights = inverse_variance(correspondences.mean_score[inliers])
         rays = rays_of(query.camera, keypoints[inliers])
-        focal_length = query.camera.mean_focal_length()
-        pose = refine_pose(estimate["cam_from_world"], rays, points[inliers], weights, focal_length)
+        scales = query.camera.mean_focal_length(), LOSS_SCALE
+        pose = refine_pose(estimate["cam_from_world"], rays, points[inliers], weights / weights.mean(), *scales)
         estimate = {**estimate, "cam_from_world": pose}
     return estimate

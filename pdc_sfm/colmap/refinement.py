@@ -6,13 +6,18 @@ import numpy as np
 import pycolmap
 
 
+def inverse_variance(confidence: np.ndarray) -> np.ndarray:
+    """What confidences P_1 (C,) say of the errors: Eq. 7 of one component, solved for 1 / sigma^2."""
+    return np.log1p(-np.sqrt(np.clip(confidence, 1e-4, 0.999))) ** 2 / 2
+
+
 def refine_pose(
     cam_from_world: pycolmap.Rigid3d,
     rays: np.ndarray,
     points: np.ndarray,
     weights: np.ndarray,
     focal_length: float,
-    loss_scale: float = 1.0,
+    loss_scale: float,
     iterations: int = 30,
 ) -> pycolmap.Rigid3d:
     """Least squares of weighted reprojection errors under a Cauchy loss (scale in pixels), by Levenberg-Marquardt.

@@ -17,6 +17,7 @@ from pdc_sfm.colmap.models import SUMMARY, MappingResult, ReconstructionError, l
 from pdc_sfm.colmap.options import pipeline_options, thread_count
 from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.quiet import colmap_log
+from pdc_sfm.colmap.sharpening import points_only, sharpen
 from pdc_sfm.colmap.verification import (
     VerificationSettings,
     rays_of,
@@ -24,6 +25,7 @@ from pdc_sfm.colmap.verification import (
     verify_by_estimation,
     verify_with_poses,
 )
+from pdc_sfm.errors import ImageError
 from pdc_sfm.files import atomic_folder, exclusive
 from pdc_sfm.settings import require, to_dict
 
@@ -36,6 +38,7 @@ class TriangulationSettings:
     verification: VerificationSettings = dataclasses.field(default_factory=VerificationSettings)
     min_score: float = 0.0  # matches below are not used
     two_view_tracks: bool = False  # also points seen by two images only
+    sharpen: bool = True  # move observations to where the images themselves agree, then place the points once more
     keep_outliers: bool = False  # in points.ply; the model keeps all
     seed: int = 0
     threads: int = 0  # 0: all cores
@@ -69,11 +72,18 @@ def triangulate(
         atomic_folder(output, SUMMARY) as folder,
         colmap_log(verbose),
     ):
+        absent = [name for name in inputs.names if not (Path(images) / name).is_file()] if settings.sharpen else []
+        if absent:
+            raise ImageError(f"{len(absent)} images are not in {images} (first: {absent[0]}); sharpen=false needs none")
         with db.writing(folder / "database.db"):
             _fill_database(folder / "database.db", reference, inputs, settings)
-        model = _run(reference, folder, Path(images), settings, mapper_options)
-        summary = summarize(model, len(posed))
+        options = pipeline_options(settings.seed, settings.threads, settings.two_view_tracks, False, mapper_options)
+        model = _run(reference, folder, Path(images), options)
         notes = {"settings": to_dict(settings), "left_out": inputs.left_out}
+        if settings.sharpen:
+            bundle = points_only(options.get_global_bundle_adjustment())
+            notes["sharpened"] = dataclasses.asdict(sharpen(model, Path(images), bundle, rounds=1))
+        summary = summarize(model, len(posed))
         save_model(folder, model, summary, notes, settings.keep_outliers)
     return MappingResult(model, summary, inputs.left_out)
 
@@ -127,13 +137,8 @@ def _verifier(
 
 
 def _run(
-    reference: pycolmap.Reconstruction,
-    folder: Path,
-    images: Path,
-    settings: TriangulationSettings,
-    mapper_options: Mapping[str, Any] | None,
+    reference: pycolmap.Reconstruction, folder: Path, images: Path, options: pycolmap.IncrementalPipelineOptions
 ) -> pycolmap.Reconstruction:
-    options = pipeline_options(settings.seed, settings.threads, settings.two_view_tracks, False, mapper_options)
     model = pycolmap.triangulate_points(reference, folder / "database.db", images, folder, options=options)
     if model.num_points3D() == 0:
         raise ReconstructionError(

@@ -9,7 +9,7 @@ and at once. Queries that fail are named and left out. Settings (key=value):
   pose.covisibility_clustering=false try each place among the retrieved images apart
   pose.min_score=0                   do not use matches below this confidence
   pose.best=0                        use so many correspondences, the most confident ones; 0: all
-  pose.weighted=false                weigh correspondences by confidence in the last refinement
+  pose.weighted=true                 weigh correspondences by confidence in the last refinement
   fallback=none                      nearest: write the first retrieved image's pose for failed queries
   prepend_camera_name=false          `camera/name` in the results (RobotCar)
   seed=0 threads=0                   0 threads: all cores

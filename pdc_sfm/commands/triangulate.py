@@ -7,6 +7,7 @@ at the end and all at once. Settings (key=value):
   verification.max_error=4  pixels, or units of the keypoints' uncertainty where the features say it
   min_score=0               do not use matches below this confidence
   two_view_tracks=false     also points seen by two images only
+  sharpen=true              move observations to where the images themselves agree, then place the points once more
   keep_outliers=false       keep stray points in points.ply (the model keeps all)
   seed=0 threads=0          0 threads: all cores
 

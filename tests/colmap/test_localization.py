@@ -65,7 +65,7 @@ def settings(**pose):
     return LocalizationSettings(pose=PoseSettings(**pose), threads=1)
 
 
-@pytest.mark.parametrize("pose", [{}, {"covisibility_clustering": True}, {"weighted": True}, {"best": 50}])
+@pytest.mark.parametrize("pose", [{}, {"covisibility_clustering": True}, {"weighted": False}, {"best": 50}])
 def test_exact_matches_give_the_true_poses(inputs, pose):
     scene, arguments = inputs
     result = localize(**arguments, settings=settings(**pose))
@@ -85,6 +85,24 @@ def test_half_of_the_matches_may_be_wrong(inputs):
     found = {name: pose.matrix() for name, pose in localize(**arguments, settings=settings()).poses.items()}
     true = {name: scene.poses[name] for name in QUERIES}
     assert localization_recall(found, true, [(0.01, 0.1)]) == (1.0,)
+
+
+def test_confident_matches_count_more(inputs):
+    """Half of the keypoints of each query are wrong by two pixels, and their matches are not sure."""
+    scene, arguments = inputs
+    random = np.random.default_rng(0)
+    with h5py.File(arguments["features"], "r+") as features, h5py.File(arguments["matches"], "r+") as matches:
+        for query in QUERIES:
+            keypoints = features[query]["keypoints"]
+            unsure = np.arange(len(keypoints)) % 2 == 0
+            keypoints[...] = keypoints[()] + random.normal(0, 2, keypoints.shape) * unsure[:, None]
+            for pair in matches[query.replace("/", "-")].values():
+                pair["matching_scores0"][...] = np.where(unsure, 0.1, 0.5)
+    errors = {}
+    for weighted in (True, False):
+        poses = localize(**arguments, settings=settings(weighted=weighted)).poses
+        errors[weighted] = np.mean([pose_error(poses[q].matrix(), scene.poses[q])[0] for q in QUERIES])
+    assert errors[True] < errors[False] / 2
 
 
 def test_results_are_camera_from_world_with_the_real_part_first(inputs):

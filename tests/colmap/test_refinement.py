@@ -5,9 +5,11 @@ import pycolmap
 import pytest
 from projections import make_scene
 
-from pdc_sfm.colmap.refinement import refine_pose
+from pdc_sfm.colmap.refinement import inverse_variance, refine_pose
 from pdc_sfm.colmap.verification import rays_of
 from pdc_sfm.evaluation.poses import pose_error
+
+LOSS_SCALE = 1.0  # COLMAP's own
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def noisy():
 
 def refine(noisy, weights):
     camera, _, keypoints, points, _, start = noisy
-    return refine_pose(start, rays_of(camera, keypoints), points, weights, camera.mean_focal_length())
+    return refine_pose(start, rays_of(camera, keypoints), points, weights, camera.mean_focal_length(), LOSS_SCALE)
 
 
 def test_equal_weights_give_colmaps_pose(noisy):
@@ -54,5 +56,13 @@ def test_a_perfect_pose_stays(noisy):
     camera, true, _, points, _, _ = noisy
     exact = np.asarray(camera.img_from_cam(points @ true[:, :3].T + true[:, 3]))
     start = pycolmap.Rigid3d(true)
-    found = refine_pose(start, rays_of(camera, exact), points, np.ones(len(points)), camera.mean_focal_length())
+    scales = camera.mean_focal_length(), LOSS_SCALE
+    found = refine_pose(start, rays_of(camera, exact), points, np.ones(len(points)), *scales)
     np.testing.assert_allclose(found.matrix(), true, atol=1e-9)
+
+
+def test_confidence_says_the_variance():
+    sigma = np.array([0.3, 1.0, 5.0])
+    confidence = (1 - np.exp(-np.sqrt(2) / sigma)) ** 2  # Eq. 7 with R = 1
+    np.testing.assert_allclose(inverse_variance(confidence), 1 / sigma**2, rtol=1e-9)
+    assert np.isfinite(inverse_variance(np.array([0.0, 1.0]))).all()
