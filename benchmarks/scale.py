@@ -28,9 +28,15 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from assembly import assemble  # noqa: E402
+from assembly import simulate as simulate_matches  # noqa: E402
+
 from pdc_sfm.engine.order import order_pairs  # noqa: E402
+from pdc_sfm.engine.run import RunSettings  # noqa: E402
 from pdc_sfm.engine.work import Found, PairWork, Plan  # noqa: E402
 from pdc_sfm.matches.types import RawMatches  # noqa: E402
+from pdc_sfm.presets import preset_path  # noqa: E402
+from pdc_sfm.settings import load_settings  # noqa: E402
 from pdc_sfm.store.journal import open_raw_store  # noqa: E402
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs  # noqa: E402
 from pdc_sfm.workers import Block, Shares  # noqa: E402
@@ -172,7 +178,7 @@ def main() -> None:
     parser.add_argument("--image", **number, default=0.5, help="MB of an image file (0.5)")
     parser.add_argument("--matches", type=int, default=10_000, help="matches of a pair (10,000)")
     parser.add_argument("--link", **number, default=500.0, help="MB/s to the writer and its disk (500)")
-    parser.add_argument("--assemble", **number, default=7.0, help="seconds for a million matches to become tracks (7)")
+    parser.add_argument("--assemble", **number, help="ms of a core for a pair's part in the two files (measured)")
     parser.add_argument("--start", **number, default=30.0, help="seconds until workers are ready (30)")
     parser.add_argument("--block", type=int, default=32, help="pairs of a block (32)")
     parser.add_argument("--pairs", type=int, default=1_000_000)
@@ -213,11 +219,22 @@ def table(plan: Plan, images: int, per_pair: float, args: argparse.Namespace) ->
             flush=True,
         )
     plain = simulate(plan, 1, Queue(count, args.block), per_pair, args)
-    hours = count * args.matches / 1e6 * args.assemble / 3600
     print(f"\nBlocks as jobs of their own, without shares: {plain.encodings / images:.2f} encodings per image.")
     print(f"One writer suffices for {rate / per_pair:.0f} GPUs at {rate * 1e3:.0f} ms a pair.")
-    print(f"Assembling the two files follows, in one process: {count * args.matches / 1e9:.1f}e9 matches, ", end="")
-    print(f"{hours:.1f} hours at {args.assemble:g} s a million: as long as matching on {alone / 3600 / hours:.1f} GPUs.")
+    assembling(count, alone / 3600, args)
+
+
+def assembling(count: int, alone: float, args: argparse.Namespace) -> None:
+    """What follows matching: measured on some 400 pairs, the same for each of a million (`benchmarks/growth.py`)."""
+    tracks = load_settings(RunSettings, preset_path("aachen")).tracks
+    with tempfile.TemporaryDirectory() as folder:
+        cost = assemble(simulate_matches(Path(folder) / "raw", 36, args.matches), tracks)
+    per_pair = cost.per_pair if args.assemble is None else args.assemble / 1e3
+    hours = count * per_pair / 3600
+    print(f"Assembling the two files follows, in one process (preset aachen): {1e3 * per_pair:.1f} ms a pair on one core,")
+    print(f"{hours:.1f} hours, as long as matching on {alone / hours:.1f} GPUs; ", end="")
+    least = (f"{hours * (1 - cost.divided + cost.divided / cores):.1f} on {cores}" for cores in (4, 8, 16))
+    print(f"{cost.divided:.0%} of it is for threads to divide: at best {', '.join(least)} cores.")
 
 
 if __name__ == "__main__":
