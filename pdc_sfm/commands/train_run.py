@@ -1,13 +1,15 @@
 """Train a network on a folder of photographs; the same command continues a run that was stopped.
 
-Settings come from a preset or file (--config compact, paper_stage1, paper_stage2, or a YAML file) and key=value words.
-Real pairs are mixed in from COLMAP models (--model and --images, any number of times) or from MegaDepth, rendered ones
-from folders that `pdc-sfm scene` wrote (--scene, any number of times).
+Settings come from a preset or file (--config compact, compact_stage2, paper_stage1, paper_stage2, or a YAML file) and
+key=value words. Real pairs are mixed in from COLMAP models (--model and --images, any number of times) or from MegaDepth,
+rendered ones from folders that `pdc-sfm scene` wrote (--scene, any number of times).
 
 Examples:
   pdc-sfm train run --photos photos/ --objects cutouts/ --config compact --output runs/compact
   pdc-sfm train run --photos photos/ --model sfm/ --images images/ --config compact --output runs/second \\
       start_from=runs/compact/best.safetensors optimiser.rate=1e-4
+  pdc-sfm train run --photos photos/ --scene town1/ --scene town2/ --config compact_stage2 --output runs/third \\
+      start_from=runs/compact/best.safetensors
   torchrun --nproc-per-node 2 -m pdc_sfm.cli train run --photos photos/ --config paper_stage1 --output runs/paper
 """
 

@@ -247,7 +247,7 @@ def test_image_sizes_are_steered_in_one_place():
         make_settings(pairs={"size": [128, 128]})
 
 
-@pytest.mark.parametrize("name", ["compact", "paper_stage1", "paper_stage2"])
+@pytest.mark.parametrize("name", ["compact", "compact_stage2", "paper_stage1", "paper_stage2"])
 def test_presets_load(name):
     settings = load_settings(TrainSettings, preset_path(name, "train"))
     assert len(settings.loss.level_weights) == len(settings.network.levels)
