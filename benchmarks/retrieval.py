@@ -1,6 +1,6 @@
 """Cascade against exhaustive retrieval on a generated database: the same first five, and how much faster.
 
-    python benchmarks/retrieval.py                 200 and 1,000 images, 6 queries, a sample of exhaustive: 4 minutes
+    python benchmarks/retrieval.py                 200 and 1,000 images, 8 queries, a sample of exhaustive: 4 minutes
     python benchmarks/retrieval.py --complete      20 queries, all of exhaustive, every photograph rendered: hours
 
 The database (`benchmarks/places.py`) is rendered: places of several towns, ten photographs each; a query is one more
@@ -164,7 +164,7 @@ def bench(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 1000], help="images of the databases")
-    parser.add_argument("--queries", type=int, default=6)
+    parser.add_argument("--queries", type=int, default=8)
     parser.add_argument("--sample", type=int, default=8, help="images for exhaustive retrieval, see above; 0: all")
     parser.add_argument("--visitors", type=int, default=1, help="photographs of a place that are rendered apart")
     parser.add_argument("--complete", action="store_true", help=f"--queries 20 --sample 0 --visitors {PHOTOGRAPHS}")

@@ -140,7 +140,7 @@ def retrieval(context: Context) -> list[Row]:
     if context.quick:
         found = bench.bench(WORK / "retrieval", [20], 1, 2, 1, context.threads, RetrievalSettings(best=2), top=2)
     else:
-        found = bench.bench(WORK / "retrieval", [200, 1000], 6, 8, 1, context.threads, RetrievalSettings())
+        found = bench.bench(WORK / "retrieval", [200, 1000], 8, 8, 1, context.threads, RetrievalSettings())
     rows = []
     for one in found:
         aim = bench.AIMS.get(one.size, 0)
