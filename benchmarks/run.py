@@ -2,6 +2,7 @@
 
   make bench                                    all steps, about 25 minutes on two quiet cores
   python benchmarks/run.py network others       some steps; their rows are printed, RESULTS.md stays as it is
+  python benchmarks/run.py mapping --update     the same, and RESULTS.md anew with the other steps as last measured here
   python benchmarks/run.py --quick              to see that everything runs; writes outputs/benchmarks/RESULTS.md
 
 Each step is a process of its own. A step that fails, or cannot be taken here, says so in the table. Before each step the
@@ -24,6 +25,7 @@ from rows import Row, Skip
 from steps import DATA, ROOT, SCRIPTS, STEPS, WORK, Context
 
 sys.path.insert(0, str(ROOT))
+from pdc_sfm.files import write_text
 
 
 def busy_share(pause: float = 1.0) -> float:
@@ -76,6 +78,19 @@ def run_step(name: str, context: Context, limit: float) -> Outcome:
     return Outcome(name, rows, text, time.monotonic() - start, busy)
 
 
+def stored(name: str) -> Path:
+    """Where the last outcome of a step is kept."""
+    return WORK / "outcomes" / f"{name}.json"
+
+
+def latest(name: str) -> Outcome | None:
+    """The last outcome of a step on this machine."""
+    if not stored(name).is_file():
+        return None
+    kept = json.loads(stored(name).read_text())
+    return Outcome(**{**kept, "rows": [Row(**row) for row in kept["rows"]]})
+
+
 def last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1][:200] if lines else "nothing was printed"
@@ -105,6 +120,7 @@ def run_all(names: list[str], context: Context, minutes: float) -> list[Outcome]
         else:
             outcome = run_step(name, context, left)
         outcomes.append(outcome)
+        write_text(stored(name), json.dumps(dataclasses.asdict(outcome)))
         trouble = "".join(f"; {row.ours}: {row.note}" for row in outcome.rows if row.what == "the whole step")
         others = f", others used {outcome.busy:.0%} of the cores" if outcome.busy > 0.1 else ""
         print(f"{outcome.seconds:.0f} s, {len(outcome.rows)} rows{others}{trouble}", flush=True)
@@ -117,6 +133,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--minutes", type=float, default=30, help="steps that would begin later are left out")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--update", action="store_true", help="write RESULTS.md after some steps too")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -128,12 +145,13 @@ def main() -> None:
         parser.error(f"unknown step {unknown[0]}")
     from results_page import machine, page, table
 
-    from pdc_sfm.files import write_text
-
     conditions = machine(args.threads)
     outcomes = run_all(args.steps or [*STEPS, *SCRIPTS], context, args.minutes)
     if args.steps:
-        return print("\n".join(table([row for outcome in outcomes for row in outcome.rows])))
+        print("\n".join(table([row for outcome in outcomes for row in outcome.rows])))
+        if not args.update:
+            return
+        outcomes = [outcome for name in (*STEPS, *SCRIPTS) if (outcome := latest(name))]
     path = (WORK if args.quick else ROOT / "benchmarks") / "RESULTS.md"
     write_text(path, page(conditions, outcomes, args.quick))
     print(path)

@@ -223,8 +223,9 @@ STEPS: dict[str, Callable[[Context], list[Row]]] = {
 SCRIPTS: dict[str, list[str]] = {
     "training_pairs": ["--photos", "{data}/photos", "--objects", "{data}/objects", "--pairs", "50"],
     "scene": ["--images", "8", "--workers", "{threads}"],
-    "strategies": ["--images", "{data}/photos", "--count", "2", "--threads", "{threads}", "--kinds", "easy", "turned 90",
-                   "scale 2", "perspective", "--strategies", "D", "H", "MS", "D+rot"],
+    "strategies": ["--images", "{data}/photos", "--held-out", "--count", "3", "--threads", "{threads}", "--kinds", "easy",
+                   "turned 45", "turned 90", "scale 2.5", "scale 1/2.5", "strong persp.",
+                   "--strategies", "D", "H", "MS", "search"],
     "tracks": ["--scene", "{work}/others/scene", "--work", "{work}/tracks"],
     "mapping": ["--scenes", "{data}/scenes", "--work", "{work}/mapping", "--skip-leave-one-out"],
 }  # fmt: skip

@@ -117,7 +117,7 @@ def evaluate(scene: Scene, label: str, tracks: TrackSettings, stores: list[RawSt
     (work / "images").mkdir()
     triangulate(
         work / "reference", work / "images", work / "pairs.txt", outputs.features, outputs.matches, work / "model",
-        TriangulationSettings(threads=1),
+        TriangulationSettings(threads=1, sharpen=False),  # the tracks themselves are compared
     )  # fmt: skip
     model = load_model(work / "model")
     lengths = np.array([point.track.length() for point in model.points3D.values()])

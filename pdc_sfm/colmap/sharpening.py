@@ -157,10 +157,10 @@ def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, 
     """Move the observations `rows`, all those of some points, and mark the moved in `alike`."""
     points, local = np.unique(seen.point[rows], return_inverse=True)
     best = squares.best[points]
-    templates = np.empty((len(points), len(GRID)), np.float32)
+    templates, known = np.empty((len(points), len(GRID)), np.float32), np.zeros(len(points), bool)
     for image_id in np.unique(seen.image_id[best]).tolist():
         mine = np.flatnonzero(seen.image_id[best] == image_id)
-        steps = _project_steps(model, image_id, seen.xyz[points[mine]], squares.steps[points[mine]])
+        steps, known[mine] = _project_steps(model, image_id, seen.xyz[points[mine]], squares.steps[points[mine]])
         grey, scale = read(image_id)
         templates[mine] = sample(grey, seen.places[best[mine]] * scale, steps)
     others = squares.best[seen.point[rows]] != rows
@@ -169,24 +169,29 @@ def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, 
         if not len(mine):
             continue
         which = rows[mine]
-        steps = _project_steps(model, image_id, seen.xyz[seen.point[which]], squares.steps[seen.point[which]])
+        steps, shown = _project_steps(model, image_id, seen.xyz[seen.point[which]], squares.steps[seen.point[which]])
         grey, scale = read(image_id)
         old = seen.places[which] * scale
         new, correlation = lay_over(grey, old, steps, templates[local[mine]])
-        good = (correlation > ALIKE) & (np.linalg.norm(new - old, axis=1) < FARTHEST)
+        good = (correlation > ALIKE) & (np.linalg.norm(new - old, axis=1) < FARTHEST) & shown & known[local[mine]]
         points2D = model.image(image_id).points2D
         for index, place in zip(seen.index[which[good]].tolist(), new[good] / scale):
             points2D[index].xy = place
         alike[which[good]] = True
 
 
-def _project_steps(model, image_id: int, xyz: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Steps (n, 2, 3) along the surface at points (n, 3), as pixels (n, 2, 2) of an image; in it shrunk they are as long."""
+def _project_steps(model, image_id: int, xyz: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Steps (n, 2, 3) along the surface at points (n, 3), as pixels (n, 2, 2) of an image; in it shrunk they are as long.
+
+    And whether the image can show them (n,): what lies partly behind the camera has no place in it.
+    """
     image = model.image(image_id)
     pose = np.asarray(image.cam_from_world().matrix())
     ends = np.stack([xyz[:, None] - steps, xyz[:, None] + steps])  # (2, n, 2, 3)
     local = ends.reshape(-1, 3) @ pose[:, :3].T + pose[:, 3]
-    return np.subtract(*np.asarray(image.camera.img_from_cam(local)).reshape(*ends.shape[:-1], 2)[::-1]) / 2
+    seen = np.subtract(*np.asarray(image.camera.img_from_cam(local)).reshape(*ends.shape[:-1], 2)[::-1]) / 2
+    shown = np.isfinite(seen).all((1, 2))
+    return np.where(shown[:, None, None], seen, np.eye(2)), shown
 
 
 def _grey(path: Path, shrink: float) -> tuple[np.ndarray, np.ndarray]:

@@ -109,6 +109,16 @@ def test_without_texture_nothing_moves(tmp_path):
         np.testing.assert_array_equal(model.image(image_id).cam_from_world().matrix(), matrix)
 
 
+def test_a_point_behind_a_camera_is_left_out(tmp_path):
+    model, poses = scene(tmp_path, texture(), smooth_error)
+    for point in list(model.points3D.values())[:20]:
+        point.xyz = -point.xyz
+    done = sharpen(model, tmp_path, options())
+    after = reconstruction_errors(model_poses(model), poses)
+    assert done.moved > 0.5 * done.observations
+    assert np.median(after.degrees) < 0.05
+
+
 def test_known_poses_stay(tmp_path):
     model, poses = scene(tmp_path, texture(), smooth_error)
     fixed = options()
