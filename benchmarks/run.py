@@ -62,7 +62,8 @@ def run_step(name: str, context: Context, limit: float) -> Outcome:
             command = [__file__, "--step", name, "--answer", str(answer), "--threads", str(context.threads)]
             command += ["--quick"] if context.quick else []
         else:
-            places = {"data": DATA, "work": WORK, "threads": context.threads}
+            data, work = (os.path.relpath(folder, ROOT) for folder in (DATA, WORK))  # no path of this machine is printed
+            places = {"data": data, "work": work, "threads": context.threads}
             command = [str(ROOT / "benchmarks" / f"{name}.py"), *(word.format(**places) for word in SCRIPTS[name])]
         try:
             done = subprocess.run(
