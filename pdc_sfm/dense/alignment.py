@@ -7,6 +7,7 @@ that light may differ; the query is read through the flow, so that windows may b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -40,24 +41,25 @@ def align(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
     flow = start = output.flow.float()
     query_per_reference = _jacobian(flow, stride)
     reference = _normalised(reference, torch.ones_like(reference), stride)
-    gradient = _gradient(reference)
     query = torch.cat((query, torch.ones_like(query)), 1)
     for sigma in WINDOWS:
         flow = _smoothed(flow)
         warped, seen = warp(query, resize(flow, size)).split(1, 1)
         warped = _normalised(warped, seen, stride)
-        step = _step((gradient + _gradient(warped)) / 2, reference - warped, seen, sigma, stride)
+        step = _step(reference, warped, seen, sigma, stride)
         step = torch.einsum("bhwij,bjhw->bihw", query_per_reference, step)
         flow = start + _limited(flow + step - start, LARGEST_SHIFT)
     return replace(output, flow=flow)
 
 
-def _step(gradient: Tensor, residual: Tensor, seen: Tensor, sigma: float, stride: int) -> Tensor:
+def _step(reference: Tensor, warped: Tensor, seen: Tensor, sigma: float, stride: int) -> Tensor:
     """The shift (B, 2, h, w) in pixels of the reference that lowers the residuals around each cell most."""
-    weight = seen * (1 + (residual / ROBUST).square()).rsqrt()
-    weighted = weight * gradient
-    products = (weighted[:, :1] * gradient, weighted[:, 1:] * gradient[:, 1:], weighted * residual)
-    xx, xy, yy, xr, yr = _window_means(torch.cat(products, 1), sigma, stride).split(1, 1)
+    residual = reference - warped
+    weight = (residual / ROBUST).square_().add_(1).rsqrt_().mul_(seen)
+    x, y = _gradient((reference + warped).div_(2))
+    weighted_x, weighted_y = x * weight, y * weight
+    products = (weighted_x * x, weighted_x * y, weighted_y * y, weighted_x * residual, weighted_y * residual)
+    xx, xy, yy, xr, yr = _window_means(products, sigma, stride).split(1, 1)
     xx, yy = xx + STIFFNESS, yy + STIFFNESS
     step = torch.cat((yy * xr - xy * yr, xx * yr - xy * xr), 1) / (xx * yy - xy * xy)
     return _limited(step, LARGEST_STEP)
@@ -94,35 +96,36 @@ def _jacobian(flow: Tensor, stride: int) -> Tensor:
     return derivative + torch.eye(2, dtype=flow.dtype, device=flow.device)
 
 
-def _gradient(image: Tensor) -> Tensor:
-    """(B, 1, H, W) -> (B, 2, H, W), central differences."""
+def _gradient(image: Tensor) -> tuple[Tensor, Tensor]:
+    """Along x and along y, central differences: (B, 1, H, W) each."""
     x = F.pad(image, (1, 1, 0, 0), mode="replicate")
     y = F.pad(image, (0, 0, 1, 1), mode="replicate")
-    return torch.cat((x[..., 2:] - x[..., :-2], y[..., 2:, :] - y[..., :-2, :]), 1) / 2
+    return (x[..., 2:] - x[..., :-2]).div_(2), (y[..., 2:, :] - y[..., :-2, :]).div_(2)
 
 
 def _normalised(image: Tensor, seen: Tensor, stride: int) -> Tensor:
     """The image with local mean 0 and local standard deviation 1; where it is not seen (`seen` 0), it is 0."""
-    moments = _window_means(torch.cat((image, image.square(), seen), 1), NEIGHBOURHOOD, stride)
-    moments = moments[:, :2] / moments[:, 2:].clamp(min=1e-3)
-    mean, square = resize(moments, image.shape[-2:]).split(1, 1)
-    return (image - mean * seen) * ((square - mean.square()).clamp(min=0) + LEAST_CONTRAST**2).rsqrt()
+    moments = _window_means((image, image.square(), seen), NEIGHBOURHOOD, stride)
+    mean, square = (moments[:, :2] / moments[:, 2:].clamp(min=1e-3)).split(1, 1)
+    scale = ((square - mean.square()).clamp(min=0) + LEAST_CONTRAST**2).rsqrt()
+    mean, scale = (resize(x, image.shape[-2:]) for x in (mean, scale))
+    return (image - mean * seen).mul_(scale)
 
 
-def _window_means(maps: Tensor, sigma: float, stride: int) -> Tensor:
-    """(B, C, H, W) -> (B, C, H/stride, W/stride): means under a Gaussian around each cell; outside the image all is zero.
+def _window_means(maps: Sequence[Tensor], sigma: float, stride: int) -> Tensor:
+    """Maps (B, 1, H, W) -> (B, C, H/stride, W/stride): means around each cell under a Gaussian of steps a cell wide.
 
-    As matrix products, which take a third of the time of convolutions of single channels.
+    Outside the image all is zero. Cells first: what is left is small.
     """
-    rows, columns = (_windows(side, sigma, stride, like=maps) for side in maps.shape[-2:])
-    return rows @ maps @ columns.T
+    cells = torch.cat([F.avg_pool2d(x, stride) for x in maps], 1)
+    rows, columns = (_windows(side, sigma / stride, like=cells) for side in cells.shape[-2:])
+    return rows @ cells @ columns.T
 
 
-def _windows(side: int, sigma: float, stride: int, like: Tensor) -> Tensor:
-    """(side/stride, side): weights of the pixels of a row for each of its cells."""
+def _windows(side: int, sigma: float, like: Tensor) -> Tensor:
+    """(side, side): weights of the cells of a row for each of its cells; further off than 3.5 sigma, none."""
     places = torch.arange(side, dtype=like.dtype, device=like.device)
-    centres = (torch.arange(side // stride, dtype=like.dtype, device=like.device) + 0.5) * stride - 0.5
-    distance = ((places - centres[:, None]) / sigma).square()
+    distance = ((places - places[:, None]) / sigma).square()
     near = distance < 12  # weights further off are next to nothing, and denormal numbers would take all the time
     weights = torch.exp(-0.5 * distance.clamp(max=12)) * near
     return weights / (sigma * (2 * torch.pi) ** 0.5)

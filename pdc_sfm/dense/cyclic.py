@@ -17,6 +17,6 @@ def cyclic_error(forward: DenseEstimate, backward: DenseEstimate) -> np.ndarray:
 
 def cyclic_error_at(reference: np.ndarray, query: np.ndarray, valid: np.ndarray, backward: DenseEstimate) -> np.ndarray:
     """The same for points (..., 2) of the reference that correspond to points (..., 2) of the query."""
-    back = backward.sample(query)
-    error = np.linalg.norm(query + back.flow - reference, axis=-1)
-    return np.where(valid & back.valid, error, np.inf).astype(np.float32)
+    flow, stays = backward.flow_at(query)
+    x, y = np.moveaxis(query + flow - reference, -1, 0)
+    return np.where(valid & stays, np.hypot(x, y), np.inf).astype(np.float32)

@@ -69,20 +69,28 @@ class DenseEstimate:
         return replace(self, flow=flow, log_var=at.log_var, logits=at.logits, valid=at.valid, reference_size=image_size)
 
     def sample(self, points: np.ndarray) -> PointEstimate:
-        """The estimate at reference points (..., 2): flow and mixture parameters are interpolated, as in the network.
+        """The estimate at reference points (..., 2): flow and mixture parameters are interpolated, as in the network."""
+        flow, valid = self.flow_at(points)
+        cells = rescale(points.astype(np.float64), self.reference_size, self.grid_size)
+        corners, weights = _bilinear(self._clipped(cells), self.grid_size)  # the distribution is not extrapolated
+        log_var = None if self.log_var is None else _blend(self.log_var, corners, weights)
+        logits = None if self.logits is None else _blend(self.logits, corners, weights)
+        return PointEstimate(flow, log_var, logits, valid)
+
+    def flow_at(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The flow (..., 2) at reference points (..., 2), and whether it is valid (...).
 
         Between the outermost cell centres and the border (1.5 network pixels) the flow goes on linearly: holding it
         there would shift matches by 1.5 (z - 1) pixels under a zoom z.
         """
         cells = rescale(points.astype(np.float64), self.reference_size, self.grid_size)
         flow = _blend(self.flow, *_bilinear(cells, self.grid_size))
-        cells = np.clip(cells, 0, np.subtract(self.grid_size, 1))  # the distribution is not extrapolated
-        corners, weights = _bilinear(cells, self.grid_size)
-        log_var = None if self.log_var is None else _blend(self.log_var, corners, weights)
-        logits = None if self.logits is None else _blend(self.logits, corners, weights)
-        nearest = np.take_along_axis(corners, weights.argmax(-1)[..., None], -1)[..., 0]
-        valid = self.valid.reshape(-1)[nearest] & inside(points, self.reference_size)
-        return PointEstimate(flow, log_var, logits, valid & inside(points + flow, self.query_size))
+        nearest = np.ceil(self._clipped(cells) - 0.5).astype(np.int64)
+        valid = self.valid[nearest[..., 1], nearest[..., 0]] & inside(points, self.reference_size)
+        return flow, valid & inside(points + flow, self.query_size)
+
+    def _clipped(self, cells: np.ndarray) -> np.ndarray:
+        return np.clip(cells, 0, np.subtract(self.grid_size, 1))
 
 
 @dataclass(frozen=True)
@@ -164,18 +172,19 @@ def _numpy(tensor, index: int) -> np.ndarray:
     return np.ascontiguousarray(tensor[index].detach().float().permute(1, 2, 0).cpu().numpy())
 
 
-def _bilinear(points: np.ndarray, grid_size: Size) -> tuple[np.ndarray, np.ndarray]:
-    """Flat indices and weights (..., 4) of the grid cells around points (..., 2); weights go on linearly outside."""
-    width, height = grid_size
-    low = np.clip(np.floor(points), 0, np.maximum([width - 2, height - 2], 0)).astype(np.int64)
-    high = np.minimum(low + 1, [width - 1, height - 1])
-    t = points - low
-    corners = [y[..., 1] * width + x[..., 0] for y in (low, high) for x in (low, high)]
-    weights = [wy * wx for wy in (1 - t[..., 1], t[..., 1]) for wx in (1 - t[..., 0], t[..., 0])]
-    return np.stack(corners, -1), np.stack(weights, -1)
+def _bilinear(points: np.ndarray, grid_size: Size) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Flat indices and weights, four (...) each, of the grid cells around points (..., 2); linear outside the grid."""
+    axes = []
+    for axis, cells, step in ((points[..., 1], grid_size[1], grid_size[0]), (points[..., 0], grid_size[0], 1)):
+        low = np.clip(np.floor(axis), 0, max(cells - 2, 0))
+        t = (axis - low).astype(np.float32)
+        low = low.astype(np.int64)
+        axes.append(((low * step, 1 - t), (np.minimum(low + 1, cells - 1) * step, t)))
+    corners = [(y + x, wy * wx) for y, wy in axes[0] for x, wx in axes[1]]
+    return [place for place, _ in corners], [weight for _, weight in corners]
 
 
-def _blend(grid: np.ndarray, corners: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _blend(grid: np.ndarray, corners: list[np.ndarray], weights: list[np.ndarray]) -> np.ndarray:
     """Weighted sum of the cells: (h, w, C) -> (..., C) float32."""
-    values = grid.reshape(-1, grid.shape[-1])[corners]  # (..., 4, C)
-    return np.einsum("...k,...kc->...c", weights, values).astype(np.float32)
+    cells = grid.reshape(-1, grid.shape[-1])
+    return sum(weight[..., None] * cells[place] for place, weight in zip(corners, weights))

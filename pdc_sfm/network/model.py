@@ -172,7 +172,7 @@ class PDCNet(nn.Module):
         inputs = [correlation, up.flow, up.feature, up.mixture]
         feature, residual = self._run(level.decoder, torch.cat([x for x in inputs if x is not None], 1))
         if self.settings.soft_argmax:
-            residual = residual + stride * expected_displacement(plain, self.settings.radius, level.temperature.exp())
+            residual = residual + stride * expected_displacement(plain, level.radius, level.temperature.exp())
         flow = up.flow + residual
         predictor_feature = feature
         if level.refinement is not None:
@@ -184,7 +184,7 @@ class PDCNet(nn.Module):
 
     def _correlate(self, warped: Tensor, reference: ImageCode, number: int) -> tuple[Tensor, Tensor]:
         """Local correlation of the warped query with the reference's features, and with its filters where it has them."""
-        tiles = Tiles.of(warped, self.settings.radius)
+        tiles = Tiles.of(warped, self.levels[str(number)].radius)
         maps = [reference.features[number]] + ([reference.filters[number]] if reference.filters else [])
         found = [F.leaky_relu(tiles.windows(tiles.products(x)), 0.1) for x in maps]
         return found[0], found[-1]
@@ -210,11 +210,15 @@ class Level(nn.Module):
         has_feature = number in (1, 0)
         self.up_flow = nn.ConvTranspose2d(2, 2, 4, 2, 1) if within_branch else None
         self.up_feature = nn.ConvTranspose2d(s.decoder_channels[-1], 2, 4, 2, 1) if has_feature else None
-        volume = GRID**2 if is_global else (2 * s.radius + 1) ** 2
-        self.decoder = ResidualDecoder(volume + 2 + 2 * has_feature + mixture, s.decoder_channels)
+        finest = number == s.levels[-1]
+        self.radius = s.finest_radius if finest and s.finest_radius else s.radius
+        volume = GRID**2 if is_global else (2 * self.radius + 1) ** 2
+        narrow = s.finest_channels if finest else ()
+        channels = narrow or s.decoder_channels
+        self.decoder = ResidualDecoder(volume + 2 + 2 * has_feature + mixture, channels)
         refined = number in s.refined_levels
         self.refinement = (
-            Refinement(s.decoder_channels[-1] + 2, s.refinement_channels, s.refinement_dilations) if refined else None
+            Refinement(channels[-1] + 2, narrow or s.refinement_channels, s.refinement_dilations) if refined else None
         )
         if s.soft_argmax:
             self.temperature = nn.Parameter(torch.tensor(3.4))  # logarithm
@@ -223,7 +227,7 @@ class Level(nn.Module):
         if s.uncertainty == "none":
             return
         outputs = self.constraint.inputs + s.mixture.components
-        width = s.decoder_channels[-1] if self.uses_feature else 0
+        width = channels[-1] if self.uses_feature else 0
         if s.uncertainty == "common":
             self.predictor = nn.Conv2d(width, outputs, 3, padding=1)
             return

@@ -45,6 +45,8 @@ class NetworkSettings:
     refinement_channels: tuple[int, ...] = (128, 128, 128, 96, 64, 32)
     refinement_dilations: tuple[int, ...] = (1, 2, 4, 8, 16, 1)
     refined_levels: tuple[int, ...] = (3, 1)
+    finest_channels: tuple[int, ...] = ()  # of decoder and refinement at the finest level, the costliest; none: as above
+    finest_radius: int = 0  # of the finest level's window; 0: as above
     uncertainty: Literal["both", "correlation", "common", "none"] = "both"
     slice_layers: Literal["convolution", "mlp"] = "convolution"
     slice_channels: tuple[int, int, int, int] = (32, 32, 16, 6)
@@ -59,6 +61,11 @@ class NetworkSettings:
         require(self.global_iterations >= 0, "global_iterations must be 0 or more")
         require(self.local_iterations >= 0, "local_iterations must be 0 or more")
         require(1 <= self.radius <= 4, "radius must be between 1 and 4")
+        require(0 <= self.finest_radius <= self.radius, "finest_radius must be between 0 and radius")
+        require(
+            not self.finest_radius or self.correlation == "plain",
+            "finest_radius needs correlation=plain: GOCor's weights are of one radius",
+        )
         require(self.strides in ((8, 4), (8, 4, 2)), "strides must be 8,4 or 8,4,2")
         require(
             len(self.refinement_channels) == len(self.refinement_dilations),
@@ -67,6 +74,11 @@ class NetworkSettings:
         require(
             not self.refined_levels or self.refinement_channels[-1] == self.decoder_channels[-1],
             "the last of refinement_channels must equal the last of decoder_channels: the two features are added",
+        )
+        require(
+            not self.finest_channels
+            or (len(self.finest_channels) == len(self.decoder_channels) == len(self.refinement_channels)),
+            "finest_channels must be as many as decoder_channels and refinement_channels",
         )
         require(
             not self.passes or (len(self.passes) == len(self.levels) - 1 and min(self.passes) >= 1),
