@@ -29,8 +29,10 @@ SHRUNK = 0.4  # zooms from about 1.5 to 4 become what a pass finds
 MAGNIFIED = 2.0
 PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # centres of windows, in parts of an image
 LIKELY_TURNS = 2  # turns beside none at which windows are tried
-FAR_ZOOM, FAR_TURN = 1.7, 25.0  # beyond them a pass finds only a part
+FAR_ZOOM, FAR_TURN = 1.7, 25.0  # along any direction; degrees: beyond them a pass finds only a part
 CONFIRMED = 0.6  # of what both images should show is sure: the search ends
+PLANAR = 0.5  # of a pass's matches fit one homography: it may show what the pass missed
+COMPLETE = 0.95  # of what it shows was found
 LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
 ROOM = 1.1  # around it
 FEWEST_CELLS = 40  # confident, of 32x32, for a homography
@@ -133,7 +135,7 @@ class Trial:
 
 
 def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> bool:
-    """Whether the surest cells (h, w) are so turned or zoomed, as the network sees the images, that it loses others."""
+    """Whether the surest cells (h, w) are so turned, zoomed or tilted, as the network sees the images, that it loses others."""
     together = sure[:-1, :-1] & sure[1:, :-1] & sure[:-1, 1:]
     if not together.any():
         return True
@@ -142,9 +144,9 @@ def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: Vi
     across = (points[:-1, 1:] - points[:-1, :-1])[together] / spacing[0]
     down = (points[1:, :-1] - points[:-1, :-1])[together] / spacing[1]
     derivative = np.stack((np.median(across, 0), np.median(down, 0)), 1)  # (2, 2), of the flow's usual place
-    zoom = np.sqrt(max(np.linalg.det(derivative), 1e-6))
+    longest, shortest = np.linalg.svd(derivative, compute_uv=False)  # tilt makes them differ
     turn = np.arctan2(derivative[1, 0] - derivative[0, 1], np.trace(derivative))
-    return bool(max(zoom, 1 / zoom) > FAR_ZOOM or abs(np.degrees(turn)) > FAR_TURN)
+    return bool(longest > FAR_ZOOM or shortest < 1 / FAR_ZOOM or abs(np.degrees(turn)) > FAR_TURN)
 
 
 def shown_cells(estimate: DenseEstimate, query_from_reference: np.ndarray) -> np.ndarray:

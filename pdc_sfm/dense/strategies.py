@@ -14,7 +14,7 @@ import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate, from_level
 from pdc_sfm.dense.homography import Fit, fit_homography
-from pdc_sfm.dense.search import Search, Trial, is_far, shown_cells, window_around
+from pdc_sfm.dense.search import COMPLETE, PLANAR, Search, Trial, is_far, shown_cells, window_around
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.views import SMALLEST, View
 from pdc_sfm.errors import ImageError
@@ -118,13 +118,24 @@ class Estimator:
         """The first passes (forward, or forward and backward); if one found little, all are tried again, aligned."""
         directions = [images, images[::-1]][: len(first)]
         if not any(self._is_weak(estimate, *pair) for estimate, pair in zip(first, directions)):
-            return first
+            return [self._completed(pair, estimate) for pair, estimate in zip(directions, first)]
         best = Trial(0.0)
         for homography in self._homographies(directions, first):
             best = max(best, self._trial(directions, first, homography), key=lambda trial: trial.share)
             if best.confirmed:
                 break
         return [self._aligned(n, directions[n], estimate, best) for n, estimate in enumerate(first)]
+
+    def _completed(self, pair: tuple[EncodedView, EncodedView], first: DenseEstimate) -> DenseEstimate:
+        """A pass that found a plane but not all of it is followed by one through the plane's homography."""
+        fit = self._fit(first, *(encoded.view for encoded in pair))
+        if fit is None or fit.share < PLANAR:
+            return first
+        sure = self._sure(first)
+        if sure[shown_cells(first, fit.query_from_reference)].mean() > COMPLETE:
+            return first
+        second = self._closer_pass(pair, first, fit.query_from_reference)
+        return replace(second, method="search") if self._sure(second).sum() > sure.sum() else first
 
     def _aligned(
         self, n: int, pair: tuple[EncodedView, EncodedView], first: DenseEstimate, best: Trial

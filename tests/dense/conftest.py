@@ -70,6 +70,7 @@ class IdealNetwork:
     max_angle: float = 180.0
     slip: float = 0.0
     least_part: float = 0.0  # of the reference that must be on the query
+    longest_flow: float = np.inf  # pixels: cells that move farther are not found
     encodings: int = 0
     decodings: int = 0
     looks: int = 0  # passes of the low-resolution branch alone
@@ -103,7 +104,7 @@ class IdealNetwork:
         log_var = np.zeros((2, *flow.shape[:2]), np.float32)
         log_var[1] = 10.0
         logits = np.zeros_like(log_var)
-        logits[0] = 5.0 if sure else -5.0
+        logits[0] = np.where(sure & (np.linalg.norm(flow, axis=-1) < self.longest_flow), 5.0, -5.0)
         return flow.transpose(2, 0, 1).astype(np.float32), log_var, logits
 
 

@@ -97,6 +97,15 @@ def test_a_pass_at_the_limit_of_what_it_can_find_is_aligned_without_a_search(sea
     assert network.looks == 0
 
 
+def test_a_plane_found_in_part_is_completed_through_its_homography(search, ideal_network):
+    """Turned by 20 degrees the corners move by up to 64 pixels: this network finds the middle, then all of it."""
+    found, errors, network = search(camera(), camera(20), network=ideal_network(longest_flow=32))
+    assert [estimate.method for estimate in found] == ["search", "search"]
+    assert all((estimate.confidence() > 0.1)[estimate.valid].mean() > 0.95 for estimate in found)
+    assert errors.max() < 0.3
+    assert network.looks == 0
+
+
 def test_how_far_a_pair_is_counts_as_the_network_sees_it_not_in_pixels_of_the_files(ideal_network, photograph):
     for degrees, zoom, far in [(0, 1, False), (20, 1.5, False), (30, 1, True), (0, 2, True), (0, 0.5, True)]:
         estimator = Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=64))
