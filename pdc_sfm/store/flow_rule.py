@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.rules import IMAGES_AHEAD, OPEN_IMAGES, Job, Pair, link_all, progress, vote
+from pdc_sfm.store.shelf import Shelf
 from pdc_sfm.store.writers import write_matches
 
 REACH = 0.02  # of the larger side: no match farther away tells where a point goes
@@ -65,7 +67,7 @@ class _Carrier:
         self.pairs_of = job.pairs_of()
         self.written: set[Pair] = set()
         self.tracks = 0  # begun so far
-        self.known: dict[str, TrackPoints] = {}
+        self.known = Shelf(Path(job.match_file.filename).parent, OPEN_IMAGES)
         self.waiting = {name: len(pairs) for name, pairs in self.pairs_of.items()}
         self.fixed = functools.lru_cache(OPEN_IMAGES)(self._read_fixed)
         self.fixed_tracks: dict[str, int] = {}
@@ -123,7 +125,7 @@ class _Carrier:
     def _forget(self, name: str) -> None:
         self.waiting[name] -= 1
         if not self.waiting[name]:
-            self.known.pop(name, None)
+            self.known.drop(name)
 
     def _read_fixed(self, name: str) -> TrackPoints:
         points = FeatureFile(self.job.feature_file).keypoints(name).points

@@ -5,6 +5,7 @@ import pytest
 
 from pdc_sfm.matches.tracks import TrackSettings
 from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.store import flow_rule
 from pdc_sfm.store.aggregate import Outputs, aggregate
 from pdc_sfm.store.journal import open_raw_store
 from pdc_sfm.store.readers import open_features, open_matches
@@ -98,6 +99,24 @@ def test_a_pair_is_written_in_the_order_of_the_list(results):
         assert pairs[:, 1].max() < len(keypoints[second])
         assert len(np.unique(pairs[:, 0])) == len(np.unique(pairs[:, 1])) == len(pairs)
     assert summary.matches == sum(len(pairs) for pairs in matches.values())
+
+
+def test_few_images_in_memory_give_the_same_files(tmp_path, monkeypatch):
+    rng, pairs = np.random.default_rng(0), [(NAMES[i], NAMES[j]) for i in range(4) for j in range(i + 1, 4)]
+    with open_raw_store(tmp_path / "raw", {}) as raw:
+        for first, second in pairs:
+            raw.append((first, second), dense_matches(int(first[0]), int(second[0]), rng), (SIZE, SIZE))
+        found = []
+        for most in (512, 1):
+            monkeypatch.setattr(flow_rule, "OPEN_IMAGES", most)
+            outputs = Outputs(tmp_path / f"f{most}.h5", tmp_path / f"m{most}.h5", {}, TrackSettings("flow", 2, 8))
+            aggregate(raw, pairs, outputs)
+            with open_features(outputs.features) as features, open_matches(outputs.matches) as matches:
+                found.append([features.keypoints(name).points for name in NAMES[:4]])
+                found[-1] += [matches.matches(*pair)[0] for pair in pairs]
+    assert all(len(part) > 100 for part in found[0])
+    for one, other in zip(*found):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_few_keypoints_are_spread_over_the_whole_image(tmp_path):
