@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 from pathlib import Path
 from typing import Protocol
@@ -280,10 +281,13 @@ def main() -> None:
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     scenes, methods = read_scenes(args.scenes, args.threads), read_methods(args)
-    print(f"{'scene':<22} {'method':<16} {'images':>9} {'points':>8} {'track':>6} {'px':>6} {'deg':>8} {'% extent':>8}")
-    for scene in scenes:
-        for label, method in methods.items():
-            print(mapping_row(scene, label, method, args.work), flush=True)
+    head = f"{'scene':<22} {'method':<16} {'images':>9} {'points':>8} {'track':>6} {'px':>6} {'deg':>8} {'% extent':>8}"
+    rows = (mapping_row(scene, label, method, args.work) for scene in scenes for label, method in methods.items())
+    table = []
+    for line in itertools.chain([head], rows):
+        print(line, flush=True)
+        table.append(line.rstrip())
+    (args.work / "table.txt").write_text("\n".join(table) + "\n", encoding="utf-8")
     if args.picture and args.label in methods:
         draw_model(args.work / f"{scenes[0].title}_{args.label}", args.work / f"{scenes[0].title}.png")
     if not args.skip_leave_one_out:

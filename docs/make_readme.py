@@ -3,6 +3,7 @@
     make demo
     pdc-sfm evaluate scene --scene outputs/demo
     pdc-sfm evaluate homographies --images photos/
+    python benchmarks/mapping.py --scenes scenes/
     python docs/make_readme.py
 
 Written are docs/demo.jpg, docs/pair.jpg, docs/report.jpg (where chromium is installed), and the parts of README.md between
@@ -30,11 +31,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, default=Path("outputs/demo"), help="folder of the demo")
     parser.add_argument("--evaluate", type=Path, default=Path("outputs/evaluate"), help="folder of evaluations")
+    parser.add_argument("--mapping", type=Path, default=Path("outputs/benchmarks/mapping"), help="folder of the benchmark")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     parser.add_argument("--pictures", type=Path, default=ROOT / "docs", help="folder of the pictures")
     args = parser.parse_args()
     record = json.loads((args.run / "run.json").read_text(encoding="utf-8"))
-    text = fill(args.readme.read_text(encoding="utf-8"), parts(record, args.evaluate))
+    text = fill(args.readme.read_text(encoding="utf-8"), parts(record, args.evaluate, args.mapping))
     args.readme.write_text(text, encoding="utf-8")
     print(args.readme)
     for name, draw in (("demo.jpg", demo_picture), ("pair.jpg", pair_sheet), ("report.jpg", report_picture)):
@@ -56,7 +58,7 @@ def fill(readme: str, content: dict[str, str]) -> str:
     return readme
 
 
-def parts(record: dict[str, Any], evaluations: Path) -> dict[str, str]:
+def parts(record: dict[str, Any], evaluations: Path, mapping: Path) -> dict[str, str]:
     """The parts whose results are there."""
     from pdc_sfm.demo import format_table
 
@@ -65,6 +67,8 @@ def parts(record: dict[str, Any], evaluations: Path) -> dict[str, str]:
         path = evaluations / name / "results.json"
         if path.is_file():
             found[name] = _block(_evaluation(name, json.loads(path.read_text(encoding="utf-8"))))
+    if (mapping / "table.txt").is_file():
+        found["mapping"] = _block((mapping / "table.txt").read_text(encoding="utf-8").rstrip())
     return found
 
 
