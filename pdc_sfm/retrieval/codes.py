@@ -18,12 +18,13 @@ from torch import Tensor
 
 from pdc_sfm.dense.views import SMALLEST, View
 from pdc_sfm.engine.reading import ReadAhead
-from pdc_sfm.errors import FormatError, ImageError, SettingsError, UserError
-from pdc_sfm.files import atomic_path, remove_leftovers
+from pdc_sfm.errors import FormatError, ImageError, SettingsError
+from pdc_sfm.files import remove_leftovers
 from pdc_sfm.images import read_image
 from pdc_sfm.network import ImageCode, PDCNet
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
+from pdc_sfm.weights.tensor_files import write_safetensors
 
 SIDE = 256
 PART = 128  # images of a part
@@ -145,19 +146,12 @@ class CodeFolder:
 
     def add(self, codes: LowCodes) -> None:
         """Write a part. Hold the lock of the folder (`files.exclusive`) meanwhile."""
-        from safetensors import SafetensorError
-        from safetensors.torch import save_file
-
         number = int(self.parts[-1].stem) + 1 if self.parts else 0
         path = self.folder / f"{number:05d}.safetensors"
         tensors = {f"level{level}": x.contiguous() for level, x in codes.code.features.items()}
         content = {"names": codes.names, "sizes": codes.sizes, "made_by": self.made_by}
         remove_leftovers(path)
-        try:
-            with atomic_path(path) as partial:
-                save_file(tensors, partial, metadata={"pdc_sfm.codes": json.dumps(content)})
-        except SafetensorError as error:  # a full disk, in its words
-            raise UserError(f"cannot save {path}: {error}; the codes saved before it are intact") from None
+        write_safetensors(path, tensors, {"pdc_sfm.codes": json.dumps(content)})
         self.parts.append(path)
         self.images.append(list(zip(codes.names, codes.sizes)))
 

@@ -13,44 +13,34 @@ import torch
 from torch import Tensor
 
 from pdc_sfm.errors import CheckpointError
-from pdc_sfm.files import atomic_path
-from pdc_sfm.weights.checksum import KEY, checksum, verify
+from pdc_sfm.weights.tensor_files import read_safetensors, write_safetensors
 
 FORMAT = "pdc-sfm training state 1"
 
 
 def save_state(path: Path, groups: dict[str, dict[str, Tensor]], facts: dict[str, Any]) -> None:
     """Write named groups of tensors and JSON facts. A full disk is an error that leaves the file as it was."""
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
     tensors = {
         f"{group}/{name}": value.detach().cpu().contiguous().clone()
         for group, values in groups.items()
         for name, value in values.items()
     }
-    try:
-        with atomic_path(path) as partial:
-            save_file(tensors, partial, metadata={"format": FORMAT, "facts": json.dumps(facts), KEY: checksum(tensors)})
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot save {path}: {error}; the state saved before it is intact") from None
+    write_safetensors(path, tensors, {"format": FORMAT, "facts": json.dumps(facts)})
 
 
 def load_state(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """Read what `save_state` wrote."""
-    from safetensors import SafetensorError, safe_open
-
     groups: dict[str, dict[str, Tensor]] = {}
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise CheckpointError(f"{path} is not the state of a training run: remove it, or choose another output")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-            facts = json.loads(metadata["facts"])
-    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        tensors, metadata = read_safetensors(path)
+    except CheckpointError as error:
+        raise CheckpointError(f"cannot continue: {error}; remove it to start afresh") from None
+    if metadata.get("format") != FORMAT:
+        raise CheckpointError(f"{path} is not the state of a training run: remove it, or choose another output")
+    try:
+        facts = json.loads(metadata["facts"])
+    except (ValueError, KeyError) as error:
         raise CheckpointError(f"cannot read {path}: {error}; remove it to start afresh") from None
-    verify(path, tensors, metadata)
     for name, value in tensors.items():
         group, _, key = name.partition("/")
         groups.setdefault(group, {})[key] = value

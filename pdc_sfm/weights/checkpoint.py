@@ -18,12 +18,11 @@ import torch
 from torch import Tensor
 
 from pdc_sfm.errors import CheckpointError, SettingsError
-from pdc_sfm.files import atomic_path
 from pdc_sfm.memory import keep_freed
 from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet, for_inference
 from pdc_sfm.settings import Precision, from_dict, to_dict
-from pdc_sfm.weights.checksum import KEY, checksum, verify
 from pdc_sfm.weights.names import is_authors, our_name
+from pdc_sfm.weights.tensor_files import read_safetensors, write_safetensors
 from pdc_sfm.weights.torch_files import read_torch_file
 
 METADATA_KEY = "pdc_sfm.network"
@@ -65,7 +64,7 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, str], s
     if not head:
         raise CheckpointError(f"weights {path} is empty: download it again")
     if len(head) > 8 and head[8:9] == b"{":
-        return (*_read_safetensors(path), "safetensors")
+        return (*read_safetensors(path), "safetensors")
     content = read_torch_file(path)
     if isinstance(content, Mapping):
         for key in ("state_dict", "net", "model", "extractor"):
@@ -155,17 +154,9 @@ def save_network(path: Path | str, network: PDCNet, half: bool = False, extra: M
 
 
 def save_tensors(path, tensors: Mapping[str, Tensor], settings: NetworkSettings, half=False, extra=None) -> None:
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
     dtype = torch.float16 if half else torch.float32
     data = {n: (t.to(dtype) if t.is_floating_point() else t).contiguous().cpu().clone() for n, t in tensors.items()}
-    metadata = {METADATA_KEY: json.dumps(to_dict(settings)), **(extra or {}), KEY: checksum(data)}
-    try:
-        with atomic_path(path) as partial:
-            save_file(data, partial, metadata=metadata)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot save {path}: {error}; what was there before is intact") from None
+    write_safetensors(path, data, {METADATA_KEY: json.dumps(to_dict(settings)), **(extra or {})})
 
 
 def sha256(path: Path | str) -> str:
@@ -182,18 +173,6 @@ def _sha256(file) -> str:
     while block := file.read(1 << 20):
         digest.update(block)
     return digest.hexdigest()
-
-
-def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})
-    except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is not a readable safetensors file ({error}): it may be truncated") from None
-    verify(path, tensors, metadata)
-    return tensors, metadata
 
 
 def _named_tensors(path: Path, content: Mapping[Any, Any]) -> dict[str, Tensor]:

@@ -164,7 +164,7 @@ def test_weights_of_an_earlier_run_are_the_beginning_of_a_new_one(undisturbed):
 
 def test_a_file_that_is_no_training_state_is_refused(tmp_path):
     (tmp_path / "last.safetensors").write_bytes(b"something else")
-    with pytest.raises(CheckpointError, match=r"cannot read .*last.safetensors"):
+    with pytest.raises(CheckpointError, match=r"last.safetensors is not a readable .* remove it to start afresh"):
         run(make_settings(), tmp_path)
 
 
@@ -184,7 +184,7 @@ def test_a_full_disk_leaves_the_saved_state_intact(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))  # every file ends here, as on a full disk
     try:
-        with pytest.raises(CheckpointError, match="the state saved before it is intact"):
+        with pytest.raises(CheckpointError, match="what was saved before is intact"):
             save_state(path, {"network": {"a": torch.ones(100_000)}}, {"iteration": 2})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
