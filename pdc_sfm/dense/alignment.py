@@ -26,6 +26,7 @@ SMOOTHING = 1.5  # cells: of the Gaussian that evens out the flow within a windo
 LARGEST_JUMP = 1.0  # px: where evening out would change the flow by more there is an edge, and it stays as it is
 LARGEST_STEP = 1.0  # px, of an iteration
 LARGEST_SHIFT = 3.0  # px, of all together: beyond it the flow was wrong, which is not for this to mend
+INDEPENDENT = 30  # pixels of a window whose noise counts as independent, for the variance of its place
 
 
 def grey(images: Tensor, size: tuple[int, int]) -> Tensor:
@@ -35,7 +36,11 @@ def grey(images: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def align(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
-    """The estimate with its flow moved to where the grey images (B, 1, H, W) of the two branches fit best."""
+    """The estimate with its flow moved to where the grey images (B, 1, H, W) of the two branches fit best.
+
+    How well they tell the place (a plain wall does not) is known from the fit: the variance of the narrowest component
+    grows by it, up to 1, so that confidence orders matches of which the network is equally sure.
+    """
     size = reference.shape[-2:]
     stride = size[-1] // output.flow.shape[-1]
     flow = start = output.flow.float()
@@ -46,23 +51,39 @@ def align(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
         flow = _smoothed(flow)
         warped, seen = warp(query, resize(flow, size)).split(1, 1)
         warped = _normalised(warped, seen, stride)
-        step = _step(reference, warped, seen, sigma, stride)
+        residual = reference - warped
+        weight = (residual / ROBUST).square_().add_(1).rsqrt_().mul_(seen)
+        step, looseness = _step(_gradient((reference + warped).div_(2)), residual, weight, sigma, stride)
         step = torch.einsum("bhwij,bjhw->bihw", query_per_reference, step)
         flow = start + _limited(flow + step - start, LARGEST_SHIFT)
-    return replace(output, flow=flow)
+    noise, total = _window_means((weight * residual.square(), weight), sigma, stride).split(1, 1)
+    variance = noise / total.clamp(min=1e-3) * looseness / INDEPENDENT
+    return replace(output, flow=flow, log_var=_widened(output.log_var, variance))
 
 
-def _step(reference: Tensor, warped: Tensor, seen: Tensor, sigma: float, stride: int) -> Tensor:
-    """The shift (B, 2, h, w) in pixels of the reference that lowers the residuals around each cell most."""
-    residual = reference - warped
-    weight = (residual / ROBUST).square_().add_(1).rsqrt_().mul_(seen)
-    x, y = _gradient((reference + warped).div_(2))
+def _widened(log_var: Tensor | None, variance: Tensor) -> Tensor | None:
+    """Log-variances (B, M, h, w), the first component's increased by a variance (B, 1, h, w), and by no more than 1."""
+    if log_var is None:
+        return None
+    first = (log_var[:, :1].float().exp() + variance / (1 + variance)).log()
+    return torch.cat((first, log_var[:, 1:]), 1)
+
+
+def _step(
+    gradient: tuple[Tensor, Tensor], residual: Tensor, weight: Tensor, sigma: float, stride: int
+) -> tuple[Tensor, Tensor]:
+    """The shift (B, 2, h, w) in pixels of the reference that lowers the residuals around each cell most.
+
+    And how loosely the texture holds it (B, 1, h, w): its variance if that of the residuals were 1.
+    """
+    x, y = gradient
     weighted_x, weighted_y = x * weight, y * weight
     products = (weighted_x * x, weighted_x * y, weighted_y * y, weighted_x * residual, weighted_y * residual)
     xx, xy, yy, xr, yr = _window_means(products, sigma, stride).split(1, 1)
     xx, yy = xx + STIFFNESS, yy + STIFFNESS
-    step = torch.cat((yy * xr - xy * yr, xx * yr - xy * xr), 1) / (xx * yy - xy * xy)
-    return _limited(step, LARGEST_STEP)
+    determinant = xx * yy - xy * xy
+    step = torch.cat((yy * xr - xy * yr, xx * yr - xy * xr), 1) / determinant
+    return _limited(step, LARGEST_STEP), (xx + yy) / determinant
 
 
 def _smoothed(flow: Tensor) -> Tensor:

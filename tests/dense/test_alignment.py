@@ -138,3 +138,18 @@ def test_matches_of_the_built_in_model_become_more_exact(method):
         median[subpixel] = np.median(np.linalg.norm(error, axis=1))
     assert median[True] < 0.2
     assert median[True] < median[False] / 2
+
+def test_where_the_images_do_not_tell_the_place_the_variance_grows_and_never_by_more_than_one():
+    """A texture that fades to the right, under noise: the fit holds the left side only."""
+    torch.manual_seed(0)
+    reference = textured()(pixel_grid(*SIZE, torch.zeros(1)))
+    reference = 0.5 + (reference - 0.5) * torch.linspace(1, 0, SIZE[1]).square()
+    query = reference + 0.01 * torch.randn_like(reference)
+    flow = torch.zeros(1, 2, SIZE[0] // STRIDE, SIZE[1] // STRIDE)
+    log_var = torch.tensor([0.0, 5.0]).view(1, 2, 1, 1).expand(-1, -1, *flow.shape[-2:])
+    found = align(LevelOutput(1, flow, log_var, torch.zeros_like(log_var), SIZE, SIZE), reference, query).log_var
+    grown = found[0, 0, 4:-4].exp().mean(0) - 1  # of each column
+    assert grown[:16].max() < 0.03
+    assert grown[-8:].min() > 0.1
+    assert found[:, 0].exp().max() <= 2
+    assert torch.equal(found[:, 1], log_var[:, 1])
