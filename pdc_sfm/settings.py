@@ -116,6 +116,13 @@ def _load_yaml(text: str) -> Any:
             for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            for name in names:
+                if names.count(name) > 1:  # YAML would silently take the last
+                    raise yaml.YAMLError(f"`{name}` stands there twice")
+            return super().construct_mapping(node, deep)
+
     Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"-?(0|[1-9][0-9]*)$"), list("-0123456789"))
     return yaml.load(text, Loader)
 

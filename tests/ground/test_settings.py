@@ -72,6 +72,13 @@ def test_a_bad_file_is_named(tmp_path, text):
         load_settings(Outer, tmp_path / "bad.yaml")
 
 
+def test_a_key_that_stands_twice_in_a_file_is_refused(tmp_path):
+    """YAML itself takes the last one, and the user never hears that the other was lost."""
+    (tmp_path / "a.yaml").write_text("inner:\n  size: 2\n  size: 3\n")
+    with pytest.raises(SettingsError, match="`size` stands there twice"):
+        load_settings(Outer, tmp_path / "a.yaml")
+
+
 def test_yaml_cannot_make_objects(tmp_path):
     (tmp_path / "a.yaml").write_text("name: !!python/object/apply:os.system ['touch it_ran']\n")
     with pytest.raises(SettingsError, match="not valid YAML"):
