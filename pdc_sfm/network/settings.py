@@ -111,7 +111,9 @@ COMPACT = NetworkSettings(
     refinement_dilations=(1, 2, 4, 8, 1),
     slice_layers="mlp",
     slice_channels=(64, 32, 16, 8),
+    finest_channels=(48, 48, 32, 32, 32),
+    finest_radius=2,
     soft_argmax=True,
     detach_levels=True,
-    passes=(3, 3, 1),
+    passes=(3, 2, 1),
 )
