@@ -12,6 +12,8 @@ from pdc_sfm.colmap.options import merge_options, pipeline_options, thread_count
 from pdc_sfm.colmap.progress import progress
 
 Models = list[pycolmap.Reconstruction]  # the one with most images first
+SANE = (0.1, 10.0, 1.0)  # focal length by the larger side, from and to; distortion: the mapper's own limits
+FEWEST = 15  # points an image must see to count as registered
 
 
 class MapperSettings(Protocol):
@@ -40,15 +42,41 @@ def map_incrementally(
             bar.reset(count)
             bar.update(2)
 
-        found = pycolmap.incremental_mapping(
-            database,
-            images,
-            scratch,
-            options,
-            initial_image_pair_callback=start_model,
-            next_image_callback=lambda: bar.update(1),
-        )
-    return _by_size(found)
+        def grow(folder: Path, start: Path | str = "") -> Models:
+            folder.mkdir(parents=True)
+            calls = {"initial_image_pair_callback": start_model, "next_image_callback": lambda: bar.update(1)}
+            return _by_size(pycolmap.incremental_mapping(database, images, folder, options, start, **calls))
+
+        models = grow(scratch / "first")
+        if models and drop_bad_images(models[0], database):  # its last adjustment ran away: once more without them
+            (scratch / "start").mkdir()
+            models[0].write(scratch / "start")
+            again = grow(scratch / "again", scratch / "start")
+            if again and again[0].num_reg_images() >= models[0].num_reg_images():
+                models[0] = again[0]
+    for model in models:
+        drop_bad_images(model)
+    return _by_size(dict(enumerate(models)))
+
+
+def drop_bad_images(model: pycolmap.Reconstruction, database: Path | None = None) -> int:
+    """Take images out of a model that see next to none of its points, or whose camera is none. Returns how many.
+
+    With a `database`, their cameras are again what it holds. A model that would lose all its images stays as it is.
+    """
+    manager = pycolmap.ObservationManager(model)
+    frames = manager.filter_frames(*SANE, FEWEST)
+    if len(frames) > model.num_reg_frames() - 2:
+        return 0
+    for frame_id in frames:
+        manager.deregister_frame(frame_id)
+    if frames and database is not None:
+        used = {model.image(image_id).camera_id for image_id in model.reg_image_ids()}
+        with pycolmap.Database.open(database) as opened:
+            known = {camera.camera_id: camera for camera in opened.read_all_cameras()}
+        for camera_id in set(model.cameras) - used:
+            model.camera(camera_id).params = known[camera_id].params
+    return len(frames)
 
 
 def map_globally(

@@ -15,7 +15,7 @@ from pdc_sfm.colmap import database as db
 from pdc_sfm.colmap.cameras import CameraSettings
 from pdc_sfm.colmap.density import thin_out, triangulate_all
 from pdc_sfm.colmap.inputs import MappingInputs, open_inputs
-from pdc_sfm.colmap.mappers import Models, map_globally, map_incrementally
+from pdc_sfm.colmap.mappers import Models, drop_bad_images, map_globally, map_incrementally
 from pdc_sfm.colmap.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize, write_model
 from pdc_sfm.colmap.options import pipeline_options, thread_count
 from pdc_sfm.colmap.progress import progress
@@ -27,6 +27,9 @@ from pdc_sfm.files import atomic_folder, exclusive
 from pdc_sfm.settings import require, to_dict
 
 FEW_PARTNERS = 4
+
+ENOUGH = 0.8  # of the images registered: cameras are not looked for again
+SURE = 0.45  # score of the matches used then; the highest is 0.57
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +82,10 @@ def reconstruct(
         settings = _settle_tracks(folder / "database.db", settings)
         job = _Job(folder / "database.db", images, settings, mapper_options)
         models = job.run()
+        if models[0].num_reg_images() < ENOUGH * len(inputs.names) and settings.min_score < SURE:
+            models = _attempt_with_sure_matches(job, models, inputs)
         model, others = job.finish(models[0]), models[1:]
+        drop_bad_images(model)
         summary = summarize(model, inputs.listed)
         remarks = _remarks(model, others, inputs.names)
         notes = {"settings": to_dict(settings), "left_out": inputs.left_out, "remarks": remarks, **job.notes}
@@ -88,6 +94,24 @@ def reconstruct(
             (folder / "models" / str(number)).mkdir(parents=True)
             write_model(folder / "models" / str(number), other)
     return MappingResult(model, summary, inputs.left_out, remarks)
+
+
+def _attempt_with_sure_matches(job: _Job, models: Models, inputs: MappingInputs) -> Models:
+    """Cameras by the surest matches alone, which lead astray less: the models of the attempt that has more images."""
+    path, settings = job.database.with_name("sure.db"), dataclasses.replace(job.settings, min_score=SURE)
+    try:
+        with db.writing(path):
+            _fill_database(path, job.images, inputs, settings)
+        other = dataclasses.replace(job, database=path, settings=settings).run()
+    except ReconstructionError:
+        return models
+    finally:
+        path.unlink(missing_ok=True)
+    if other[0].num_reg_images() <= models[0].num_reg_images():
+        return models
+    job.dense = True  # points of all matches
+    job.notes["cameras_from_matches_above"] = SURE
+    return other
 
 
 def _fill_database(path: Path, images: Path, inputs: MappingInputs, settings: ReconstructionSettings) -> None:

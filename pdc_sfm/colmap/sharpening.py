@@ -18,6 +18,7 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.alignment import GRID, lay_over, sample
+from pdc_sfm.colmap.mappers import SANE
 from pdc_sfm.colmap.observations import NEIGHBOURS, Observations, Surfaces, surfaces
 from pdc_sfm.colmap.progress import progress
 
@@ -29,7 +30,6 @@ FARTHEST = 3.0  # pixels that an observation may move, of images shrunk until er
 USUAL_ERROR = 0.5
 LOSS_SCALE = 0.5
 FEWEST = 50  # observations that look alike in every image, for cameras to be adjusted by those alone
-SANE = (0.1, 10.0, 1.0)  # focal length by the larger side, from and to; distortion: the mapper's own limits
 MAX_ERROR, MIN_ANGLE = 4.0, 1.5  # pixels and degrees, COLMAP's own: what remains outside is removed
 
 
