@@ -18,6 +18,8 @@ SMALL = replace(
     decoder_channels=(4, 4, 4, 4, 4),
     refinement_channels=(4,),
     refinement_dilations=(1,),
+    finest_channels=(),
+    finest_radius=0,
     slice_channels=(4, 4, 4, 4),
     predictor_channels=(4, 4),
 )

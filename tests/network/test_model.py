@@ -15,6 +15,8 @@ SMALL = replace(
     decoder_channels=(8, 8, 8, 8, 8),
     refinement_channels=(8, 8),
     refinement_dilations=(1, 2),
+    finest_channels=(),
+    finest_radius=0,
     slice_channels=(8, 8, 8, 4),
     predictor_channels=(8, 8),
     passes=(),
@@ -240,3 +242,31 @@ def test_the_low_branch_alone_gives_the_coarse_levels(settings):
     low = net.encode_low(x)
     assert set(low.features) == {4, 3}
     assert_same(net.decode(low, net.encode_low(y), last_level=3), whole[:2])
+
+
+def test_the_finest_level_can_be_narrower_and_look_less_far():
+    settings = replace(SMALL, refinement_channels=(8,) * 5, refinement_dilations=(1,) * 5)
+    narrow = PDCNet(replace(settings, finest_channels=(6, 6, 4, 4, 4), finest_radius=2))
+    wide = PDCNet(settings)
+    assert [level.radius for level in narrow.levels.values()] == [4, 4, 4, 2]
+    for name in ("4", "3", "2"):
+        ours, theirs = (sum(p.numel() for p in net.levels[name].parameters()) for net in (narrow, wide))
+        assert ours == theirs
+    assert sum(p.numel() for p in narrow.levels["1"].parameters()) < sum(p.numel() for p in wide.levels["1"].parameters())
+    images = torch.rand(2, 1, 3, 256, 264)
+    with torch.inference_mode():
+        last = narrow.eval()(images[0], images[1])[-1]
+    assert last.flow.shape == (1, 2, 64, 66)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"finest_channels": (8, 8)}, "finest_channels must be as many"),
+        ({"finest_radius": 5}, "between 0 and radius"),
+        ({"finest_radius": 2, "correlation": "gocor"}, "needs correlation=plain"),
+    ],
+)
+def test_a_finest_level_that_cannot_be_is_refused(changes, message):
+    with pytest.raises(SettingsError, match=message):
+        replace(SMALL, **changes)
