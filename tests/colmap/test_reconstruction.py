@@ -63,6 +63,29 @@ def test_wrong_matches_do_not_harm(inputs):
     assert np.median(reconstruction_errors(model_poses(result.model), scene.poses).degrees) < 0.1
 
 
+def test_where_few_images_register_cameras_are_found_once_more_by_the_surest_matches(inputs, monkeypatch):
+    """A mapper that is led astray unless only sure matches are left: five of seven images are lost, then none."""
+    scene, arguments = inputs
+    true_mapper, least = reconstruction.map_incrementally, []
+
+    def led_astray(database, images, scratch, settings, *rest):
+        models = true_mapper(database, images, scratch, settings, *rest)
+        least.append(settings.min_score)
+        for frame in list(models[0].reg_frame_ids())[2:] if not settings.min_score else []:
+            models[0].deregister_frame(frame)
+        return models
+
+    monkeypatch.setattr(reconstruction, "map_incrementally", led_astray)
+    result = reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, list(TRUE_CAMERA)))
+    assert least == [0, reconstruction.SURE]
+    assert result.summary.registered == len(NAMES)
+    assert reconstruction_errors(model_poses(result.model), scene.poses).degrees.max() < 2e-3
+    least.clear()
+    settings = load_settings(ReconstructionSettings, None, [*TRUE_CAMERA, "min_score=0.5"])
+    reconstruct(**{**arguments, "output": arguments["output"].with_name("other")}, settings=settings)
+    assert least == [0.5]
+
+
 def test_a_second_run_gives_the_same_and_replaces_the_first(inputs):
     _, arguments = inputs
     settings = load_settings(ReconstructionSettings, None, [*TRUE_CAMERA, "threads=1"])  # sums of threads vary
