@@ -35,6 +35,7 @@ from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.evaluation.poses import align, camera_center, reconstruction_errors, rotation_angle
+from pdc_sfm.files import write_text
 from pdc_sfm.images import list_images, write_image
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.journal import RawStore
@@ -287,7 +288,7 @@ def main() -> None:
     for line in itertools.chain([head], rows):
         print(line, flush=True)
         table.append(line.rstrip())
-    (args.work / "table.txt").write_text("\n".join(table) + "\n", encoding="utf-8")
+    write_text(args.work / "table.txt", "\n".join(table) + "\n")
     if args.picture and args.label in methods:
         draw_model(args.work / f"{scenes[0].title}_{args.label}", args.work / f"{scenes[0].title}.png")
     if not args.skip_leave_one_out:
