@@ -27,6 +27,7 @@ LARGEST_JUMP = 1.0  # px: where evening out would change the flow by more there 
 LARGEST_STEP = 1.0  # px, of an iteration
 LARGEST_SHIFT = 3.0  # px, of all together: beyond it the flow was wrong, which is not for this to mend
 INDEPENDENT = 30  # pixels of a window whose noise counts as independent, for the variance of its place
+ROUGHNESS = 4  # variance per squared pixel that a cell lies off its neighbours: their errors differ, their flow does not
 
 
 def grey(images: Tensor, size: tuple[int, int]) -> Tensor:
@@ -38,8 +39,9 @@ def grey(images: Tensor, size: tuple[int, int]) -> Tensor:
 def align(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
     """The estimate with its flow moved to where the grey images (B, 1, H, W) of the two branches fit best.
 
-    How well they tell the place (a plain wall does not) is known from the fit: the variance of the narrowest component
-    grows by it, up to 1, so that confidence orders matches of which the network is equally sure.
+    How well they tell the place (a plain wall does not) is known from the fit, and from how far neighbours lie apart: the
+    variance of the narrowest component grows by it, up to 1, so that confidence orders matches of which the network is
+    equally sure.
     """
     size = reference.shape[-2:]
     stride = size[-1] // output.flow.shape[-1]
@@ -58,6 +60,7 @@ def align(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
         flow = start + _limited(flow + step - start, LARGEST_SHIFT)
     noise, total = _window_means((weight * residual.square(), weight), sigma, stride).split(1, 1)
     variance = noise / total.clamp(min=1e-3) * looseness / INDEPENDENT
+    variance = variance + ROUGHNESS * _length(flow - _smoothed(flow)).square()
     return replace(output, flow=flow, log_var=_widened(output.log_var, variance))
 
 

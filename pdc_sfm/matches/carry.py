@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pdc_sfm.matches.apart import far_from, strongest_apart
 from pdc_sfm.matches.tracks import Keypoints
 from pdc_sfm.matches.transfer import Transferred
 
 ROUNDS = 5  # of reweighting
-CROWD = 64  # with more points than this so near to each other, their pairs are not listed
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,10 @@ class TrackPoints:
         return len(self.tracks)
 
     @functools.cached_property
-    def by_track(self) -> np.ndarray:
-        """The keypoints (K,) in the order of their tracks: the same for all pairs of the image."""
-        return np.argsort(self.tracks)
+    def by_track(self) -> tuple[np.ndarray, np.ndarray]:
+        """The tracks (K,) in their order, and the keypoint of each: the same for all pairs of the image."""
+        order = np.argsort(self.tracks)
+        return self.tracks[order], order
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,9 @@ def each_arrival(arrivals: Sequence[Arrival]) -> TrackPoints:
 
 def add_new(placed: TrackPoints, new: Keypoints, first_track: int, distance: float, count: int | None) -> TrackPoints:
     """Begin tracks at keypoints `distance` away from the placed ones and each other; `count` in all, placed ones first."""
-    from scipy.spatial import cKDTree
-
-    points, scores = new.points, new.scores
-    if len(placed) and len(new):
-        away, _ = cKDTree(placed.points).query(points, distance_upper_bound=distance)
-        points, scores = points[np.isinf(away)], scores[np.isinf(away)]
-    apart = strongest_apart(points, scores, distance)
-    points, scores = points[apart], scores[apart]
+    free = far_from(placed.points, new.points, distance)
+    free = free[strongest_apart(new.points[free], new.scores[free], distance)]
+    points, scores = new.points[free], new.scores[free]
     best0, best1 = (np.argsort(-values, kind="stable") for values in (placed.scores, scores))
     best0 = best0[:count]
     best1 = best1[: None if count is None else count - len(best0)]
@@ -107,68 +103,14 @@ def confirmed(arrival: Arrival, image: TrackPoints, max_error: float) -> tuple[n
     """
     if not len(image) or not len(arrival.tracks):
         return np.zeros((0, 2), np.int32), np.zeros(0, np.float32)
-    found = np.searchsorted(image.tracks, arrival.tracks, sorter=image.by_track)
-    found = image.by_track[np.minimum(found, len(image) - 1)]
-    error = np.linalg.norm(image.points[found] - arrival.carried.points, axis=1)
-    good = (image.tracks[found] == arrival.tracks) & (error <= max(max_error, arrival.carried.tolerance))
-    matches = np.stack((arrival.carried.index[good], found[good]), 1).astype(np.int32)
-    return matches, arrival.carried.scores[good]
-
-
-def strongest_apart(points: np.ndarray, weights: np.ndarray, distance: float) -> np.ndarray:
-    """Indices of points that are the strongest within `distance`, after those already beaten are gone."""
-    from scipy.spatial import cKDTree
-
-    if not len(points):
-        return np.zeros(0, np.int64)
-    rank = np.empty(len(points), np.int64)
-    rank[np.argsort(-weights, kind="stable")] = np.arange(len(points))[::-1]
-    square = _squares(points, distance)
-    if square is not None and np.bincount(square).max() > CROWD:
-        return _strongest_of_crowds(points, rank, square, distance)
-    near = cKDTree(points, balanced_tree=False, compact_nodes=False).query_pairs(distance, output_type="ndarray")
-    kept, open_ = np.zeros(len(points), bool), np.ones(len(points), bool)
-    while open_.any():
-        near = near[open_[near].all(1)]
-        rival = np.full(len(points), -1)
-        np.maximum.at(rival, near[:, 0], rank[near[:, 1]])
-        np.maximum.at(rival, near[:, 1], rank[near[:, 0]])
-        winners = open_ & (rank > rival)
-        kept |= winners
-        open_ &= ~winners
-        beaten = near[winners[near].any(1)]
-        open_[beaten.reshape(-1)] = False
-    return np.flatnonzero(kept)
-
-
-def _squares(points: np.ndarray, distance: float) -> np.ndarray | None:
-    """The number of each point's square (N,), so small that all points of a square are within `distance`."""
-    if distance <= 0:
-        return None
-    columns, rows = np.floor(points / (0.7 * distance)).astype(np.int64).T
-    return np.unique((rows << 32) + columns, return_inverse=True)[1].reshape(-1)
-
-
-def _strongest_of_crowds(points: np.ndarray, rank: np.ndarray, square: np.ndarray, distance: float) -> np.ndarray:
-    """The same without listing all pairs, whose number is the square of a crowd's: where a flow collapses, thousands.
-
-    A winner is the strongest of its own square, so only these are compared with all others.
-    """
-    from scipy.spatial import cKDTree
-
-    left, kept = np.argsort(-rank), []  # strongest first
-    while len(left):
-        leaders = left[np.unique(square[left], return_index=True)[1]]
-        near = cKDTree(points[leaders]).sparse_distance_matrix(cKDTree(points[left]), distance, output_type="ndarray")
-        rival = rank[leaders].copy()
-        np.maximum.at(rival, near["i"], rank[left[near["j"]]])
-        winners = rival == rank[leaders]
-        kept.append(leaders[winners])
-        gone = np.zeros(len(points), bool)
-        gone[leaders[winners]] = True
-        gone[left[near["j"][winners[near["i"]]]]] = True
-        left = left[~gone[left]]
-    return np.sort(np.concatenate(kept))
+    tracks, keypoints = image.by_track
+    found = np.minimum(np.searchsorted(tracks, arrival.tracks), len(image) - 1)
+    here = np.flatnonzero(tracks[found] == arrival.tracks)
+    found = keypoints[found[here]]
+    x, y = (image.points.take(found, 0) - arrival.carried.points.take(here, 0)).T
+    good = np.flatnonzero(x * x + y * y <= max(max_error, arrival.carried.tolerance) ** 2)
+    matches = np.stack((arrival.carried.index[here[good]], found[good]), 1).astype(np.int32)
+    return matches, arrival.carried.scores[here[good]]
 
 
 def image_order(pairs: Sequence[tuple[str, str]], done: Collection[str] = ()) -> list[str]:

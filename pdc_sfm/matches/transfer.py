@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pdc_sfm.matches.around import Around
 from pdc_sfm.matches.types import RawMatches
 
 NEIGHBOURS = 12
@@ -35,78 +36,46 @@ def transfer(matches: RawMatches, points: np.ndarray, reach: float) -> Transferr
     those that do not fit (another surface, a wrong match) lose their weight. Points farther from any match than matches
     are from each other, or than `reach`, are left out, as are those whose surroundings disagree.
     """
-    from scipy.spatial import cKDTree
-
     none = Transferred(np.zeros(0, np.int64), np.zeros((0, 2)), np.zeros(0, np.float32), np.zeros(0))
     if len(matches) < FEWEST or not len(points):
         return none
-    tree = cKDTree(matches.keypoints0, balanced_tree=False, compact_nodes=False)  # built in a third of the time
-    spacing = min(_spacing(tree), reach)
-    index = _near(points, tree, spacing)
+    around = Around(matches.keypoints0, reach)
+    spacing = min(_spacing(matches.keypoints0, around), reach, around.side)
+    index = around.some_near(points)
     if not len(index):
         return none
-    field = _Field(*tree.data.T.copy(), (matches.keypoints1 - matches.keypoints0).T.copy(), matches.scores)
+    shift = (matches.keypoints1 - matches.keypoints0).T.copy()
     parts = [
-        field.carry(points[part].astype(np.float64), part, tree, spacing)
+        _carry(points[part], part, around, shift, matches.scores, spacing)
         for part in np.array_split(index, -(-len(index) // PART))
     ]
     index, there, scores, weights = (np.concatenate(some) for some in zip(*parts))
-    order = np.argsort(index)
-    return Transferred(index[order], there[order], scores[order], weights[order].astype(np.float64), 0.5 * spacing)
+    return Transferred(index, there, scores, weights.astype(np.float64), 0.5 * spacing)
 
 
-def _spacing(tree) -> float:
+def _spacing(points: np.ndarray, around: Around) -> float:
     """The usual distance from a match to its fourth neighbour: about a step of the grid."""
-    sample = tree.data[:: max(1, tree.n // 500)]
-    return max(float(np.median(tree.query(sample, 5)[0][:, -1])), 1.0)
+    x, y = around.nearest(points[:: max(1, len(points) // 500)], 5)[1][:, -1]
+    return max(float(np.sqrt(np.median(x * x + y * y))), 1.0)
 
 
-def _near(points: np.ndarray, tree, distance: float) -> np.ndarray:
-    """Indices of all points (N, 2) within `distance` of the tree's, and some others; neighbours one after the other.
+def _carry(
+    at: np.ndarray, index: np.ndarray, around: Around, shift: np.ndarray, scores: np.ndarray, spacing: float
+) -> tuple[np.ndarray, ...]:
+    """Points (M, 2) of an index (M,): the index, place, mean score and weight of those that can be carried.
 
-    A tree finds what is around points a quarter faster in this order than in any other.
+    All matches have displacements (2, N) and scores (N,).
     """
-    low, high = tree.mins - 1.01 * distance, tree.maxes + 1.01 * distance
-    side = max(1.01 * distance, float((high - low).max()) / 1000)
-    columns, rows = (int(extent // side) + 1 for extent in high - low)
-    taken = np.zeros((rows + 2, columns + 2), bool)
-    x, y = (((axis - start) / side).astype(np.int64) for axis, start in zip(tree.data.T, low))
-    taken[y + 1, x + 1] = True
-    taken = taken[:-2] | taken[1:-1] | taken[2:]
-    taken = taken[:, :-2] | taken[:, 1:-1] | taken[:, 2:]
-    (x, y), inside = points.T.astype(np.float64), True
-    for axis, start, end in zip((x, y), low, high):
-        inside &= (axis >= start) & (axis < end)
-    inside = np.flatnonzero(inside)
-    x, y = (((axis[inside] - start) / side).astype(np.int64) for axis, start in zip((x, y), low))
-    found = np.flatnonzero(taken[y, x])
-    x, y = x[found], y[found]
-    return inside[found[np.argsort(y * columns + np.where(y % 2, columns - 1 - x, x))]]  # row by row, to and fro
-
-
-@dataclass(frozen=True)
-class _Field:
-    """Places and displacements of the matches of a pair."""
-
-    x: np.ndarray  # (N,) float64
-    y: np.ndarray
-    shift: np.ndarray  # (2, N) float32
-    scores: np.ndarray  # (N,) float32
-
-    def carry(self, at: np.ndarray, index: np.ndarray, tree, spacing: float) -> tuple[np.ndarray, ...]:
-        """Points (M, 2) of an index (M,): the index, place, mean score and weight of those that can be carried."""
-        distance, around = tree.query(at, min(NEIGHBOURS, tree.n))
-        distance, around = distance.T.astype(np.float32), around.T.copy()  # (k, M)
-        offset = [axis.take(around) - here for axis, here in zip((self.x, self.y), at.T)]
-        nearest = offset[0][0] ** 2 + offset[1][0] ** 2
-        scores = self.scores.take(around)
-        prior = scores * np.exp(-0.5 * (distance / np.float32(spacing)) ** 2)
-        shift = np.stack([axis.take(around) for axis in self.shift], 1)
-        there, weight = _fit([axis.astype(np.float32) for axis in offset], shift, prior, distance, spacing)
-        support = weight.sum(0)
-        good = np.flatnonzero((support >= MIN_SHARE * prior.sum(0)) & (nearest < spacing**2))
-        mean = (weight * scores).sum(0) / np.maximum(support, 1e-12)
-        return index[good], at[good] + there.T[good], mean[good], support[good]
+    found, (x, y) = around.nearest(at, NEIGHBOURS)  # (k, M)
+    squared = x * x + y * y
+    scores = scores.take(found)
+    prior = scores * np.exp(squared * np.float32(-0.5 / spacing**2))
+    shift = np.stack([axis.take(found) for axis in shift], 1)
+    there, weight = _fit((x, y), shift, prior, np.sqrt(squared), spacing)
+    support = weight.sum(0)
+    good = np.flatnonzero((support >= MIN_SHARE * prior.sum(0)) & (squared[0] < spacing**2))
+    mean = (weight * scores).sum(0) / np.maximum(support, 1e-12)
+    return index[good], at[good] + there.T[good].astype(np.float64), mean[good], support[good]
 
 
 def _fit(
@@ -120,22 +89,25 @@ def _fit(
     (x, y), tolerance = offset, 0.5 * spacing
     middle = column_median(shift)
     shift = shift - middle
-    weight = prior / (1 + (shift * shift).sum(1) / (2 * tolerance + 0.3 * distance) ** 2) ** 2
+    weight = prior / (1 + np.einsum("kjm,kjm->km", shift, shift) / (2 * tolerance + 0.3 * distance) ** 2) ** 2
     for _ in range(2):
         total = weight.sum(0) + 1e-12
         wx, wy = weight * x, weight * y
         mx, my = wx.sum(0) / total, wy.sum(0) / total
         pull = FLATTEN * spacing**2 * total
-        xx, yy = ((w * t).sum(0) - total * m * m + pull for w, t, m in ((wx, x, mx), (wy, y, my)))
-        xy = (wx * y).sum(0) - total * mx * my
+        xx, yy = (np.einsum("km,km->m", w, t) - total * m * m + pull for w, t, m in ((wx, x, mx), (wy, y, my)))
+        xy = np.einsum("km,km->m", wx, y) - total * mx * my
         determinant = xx * yy - xy * xy
-        mean, xd, yd = ((w[:, None] * shift).sum(0) for w in (weight, wx, wy))  # each (2, M)
+        mean, xd, yd = (np.einsum("km,kjm->jm", w, shift) for w in (weight, wx, wy))  # each (2, M)
         mean = mean / total
         xd, yd = xd - total * mx * mean, yd - total * my * mean
         slope_x, slope_y = (yy * xd - xy * yd) / determinant, (xx * yd - xy * xd) / determinant
         here = mean - slope_x * mx - slope_y * my
-        error = here + slope_x * x[:, None] + slope_y * y[:, None] - shift
-        weight = prior / (1 + (error * error).sum(1) / tolerance**2) ** 2
+        error = slope_x * x[:, None]
+        error += slope_y * y[:, None]
+        error += here
+        error -= shift
+        weight = prior / (1 + np.einsum("kjm,kjm->km", error, error) / tolerance**2) ** 2
     return here + middle, weight
 
 

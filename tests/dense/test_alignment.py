@@ -153,3 +153,15 @@ def test_where_the_images_do_not_tell_the_place_the_variance_grows_and_never_by_
     assert grown[-8:].min() > 0.1
     assert found[:, 0].exp().max() <= 2
     assert torch.equal(found[:, 1], log_var[:, 1])
+
+
+def test_a_place_that_lies_off_its_neighbours_is_less_sure():
+    """Of a texture as clear as around it, a small piece is shifted by half a pixel."""
+    pixels = pixel_grid(*SIZE, torch.zeros(1))
+    piece = torch.exp(-((pixels[:, :1] - 130) ** 2 + (pixels[:, 1:] - 98) ** 2) / (2 * 5.0**2))
+    reference, query = textured()(pixels), textured()(pixels - 0.5 * piece)
+    log_var = torch.zeros(1, 2, SIZE[0] // STRIDE, SIZE[1] // STRIDE)
+    found = align(LevelOutput(1, log_var, log_var, log_var, SIZE, SIZE), reference, query).log_var
+    grown = found[0, 0].exp() - 1
+    assert grown[24, 32] > 0.02
+    assert grown[24, 32] > 10 * grown[8:-8, 40:-4].max()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pdc_sfm.matches.apart import strongest_apart
 from pdc_sfm.matches.carry import (
     Arrival,
     add_new,
@@ -10,7 +11,6 @@ from pdc_sfm.matches.carry import (
     each_arrival,
     image_order,
     place_tracks,
-    strongest_apart,
 )
 from pdc_sfm.matches.tracks import Keypoints
 from pdc_sfm.matches.transfer import Transferred, column_median, transfer
