@@ -19,6 +19,9 @@ from pathlib import Path
 
 from pdc_sfm.commands.mapping_arguments import add_settings
 
+FEWEST = 16  # matches of which it is said how many agree: any eight do
+EPIPOLAR = 2.0  # px
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("image0", type=Path, help="the first image: the reference of the drawn flow")
@@ -41,6 +44,19 @@ def run(args: argparse.Namespace) -> None:
     select = settings.select
     picture = pair_picture(*images, result.matches, result.forward, radius=select.radius, threshold=select.threshold)
     write_image(args.output, picture)
-    print(f"{len(result.matches)} matches by {result.forward.method} -> {args.output}")
+    print(f"{len(result.matches)} matches by {result.forward.method}{agreement(result.matches)} -> {args.output}")
     if settings.dense.method == "direct" and len(result.matches) < settings.dense.min_matches:
         print("few: dense.method=search also finds turned and zoomed images")
+
+
+def agreement(matches) -> str:
+    """How many of the matches one epipolar geometry explains: without true cameras the best sign that they are right."""
+    import cv2
+
+    if len(matches) < FEWEST:
+        return ""
+    cv2.setRNGSeed(0)
+    _, inliers = cv2.findFundamentalMat(matches.keypoints0, matches.keypoints1, cv2.USAC_MAGSAC, EPIPOLAR, 0.999, 2000)
+    if inliers is None:
+        return ", which agree with no epipolar geometry"
+    return f", {100 * inliers.mean():.1f} % within {EPIPOLAR:g} px of one epipolar geometry"

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from pdc_sfm.cli import main
+from pdc_sfm.commands.pair import agreement
 from pdc_sfm.images import read_image, write_image
+from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.network import COMPACT, PDCNet
 from pdc_sfm.weights import save_network
 
@@ -52,3 +54,21 @@ def test_mistakes_are_one_line_and_exit_code_2(folder, capsys, words, complaint)
     said = capsys.readouterr().err
     assert complaint in said
     assert said.count("\n") == 1
+
+
+def test_it_says_how_many_matches_one_epipolar_geometry_explains():
+    """800 points in space seen by two cameras, and 200 matches that lie anywhere."""
+    rng = np.random.default_rng(0)
+    points = np.c_[rng.uniform(-2, 2, (800, 2)), rng.uniform(3, 9, 800)]
+    seen = [800 * (p[:, :2] / p[:, 2:]) + 320 for p in (points, points + (0.7, 0.1, 0.3))]
+    anywhere = rng.uniform(0, 640, (2, 200, 2))
+    places = [np.concatenate(two).astype(np.float32) for two in zip(seen, anywhere)]
+    said = agreement(RawMatches(*places, np.ones(1000, np.float32)))
+    share = float(said.split()[1])
+    assert said == f", {share:.1f} % within 2 px of one epipolar geometry"
+    assert 80 <= share < 83
+
+
+def test_of_a_few_matches_nothing_is_said():
+    places = np.random.default_rng(0).uniform(0, 640, (2, 8, 2)).astype(np.float32)
+    assert agreement(RawMatches(*places, np.ones(8, np.float32))) == ""
