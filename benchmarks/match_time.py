@@ -56,7 +56,6 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str])
     clock = Stopwatch()
     with clock.part("loading libraries and weights"):
         import cv2
-        import scipy.spatial  # noqa: F401
         import torch
 
         import pdc_sfm.matcher

@@ -51,7 +51,7 @@ class _Squares:
         square = self._squares(axes)
         count = np.bincount(square, minlength=self._columns * self._rows)
         self.most = int(count.max())
-        self._begin = np.append(0, np.cumsum(count, dtype=np.int32))  # of each square, in this order
+        self._begin = np.append(np.int32(0), np.cumsum(count, dtype=np.int32))  # of each square, in this order
         self._order = np.argsort(square)
         self._square, self._axes = square[self._order], axes.take(self._order, 1)
 
@@ -94,8 +94,9 @@ class _Squares:
     def _near(self, axes: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pairs within the distance: a point of axes (2, M), and one of ours from its start to its stop."""
         count = stop - start
+        before = np.cumsum(count, dtype=np.int32) - count
         one = np.repeat(np.arange(len(count), dtype=np.int32), count)
-        other = np.arange(len(one), dtype=np.int32) + np.repeat(start - (np.cumsum(count, dtype=np.int32) - count), count)
+        other = np.arange(len(one), dtype=np.int32) + np.repeat(start - before, count)
         (x, y), (x0, y0) = axes, self._axes
         squared = (x.take(one) - x0.take(other)) ** 2 + (y.take(one) - y0.take(other)) ** 2
         near = np.flatnonzero(squared <= self._distance**2)

@@ -11,7 +11,7 @@ import numpy as np
 PLACES = 4  # of a square: what lies in it beyond that is left out
 USUAL = 2.0  # matches of a square
 CHOICE = np.arange(9 * PLACES, dtype=np.int32)  # the places about a point
-LOW_BITS = 63  # of a float32, that hold such a number instead: 18 bits stay
+LOW_BITS = 63  # of a squared distance, which hold such a number instead: it is compared to one in 100,000
 MOST_SQUARES = 1000  # along a side
 FAR = 100.0  # squares away from everything: where empty places lie
 
@@ -46,10 +46,8 @@ class Around:
             square, left = square[more], left[more]
         self._index = index.reshape(-1)
         empty = (low - np.float32(FAR * self.side) for low in self._low)
-        x, y = (np.append(axis, low) for axis, low in zip((x, y), empty))
-        where = np.empty(len(x), np.complex64)
-        where.real, where.imag = x, y
-        self._where = where.take(self._index)  # complex: both coordinates in one go
+        where = _complex(*(np.append(axis, low) for axis, low in zip((x, y), empty)))
+        self._where = where.take(self._index)
         taken = (index[:, 0] >= 0).reshape(self._rows, self._columns)
         taken[:, 1:-1] |= taken[:, :-2] | taken[:, 2:]
         taken[1:-1] |= taken[:-2] | taken[2:]
@@ -71,11 +69,9 @@ class Around:
         the first again, at offsets far away.
         """
         x, y = points.T.astype(np.float32)
-        here = np.empty(len(x), np.complex64)
-        here.real, here.imag = x, y
+        here = _complex(x, y)
         first = self._squares(x, y, self.side, self._columns) * PLACES
-        about = np.arange(-PLACES, 2 * PLACES) + PLACES * self._columns * np.arange(-1, 2)[:, None]
-        about = about.reshape(-1)
+        about = (np.arange(-PLACES, 2 * PLACES) + PLACES * self._columns * np.arange(-1, 2)[:, None]).reshape(-1)
         away = self._where.take(first[:, None] + about)
         away -= here[:, None]
         parts = away.view(np.float32)
@@ -89,3 +85,10 @@ class Around:
         offset -= here
         index = self._index.take(place)
         return np.where(index < 0, index[0], index), np.stack((offset.real, offset.imag))
+
+
+def _complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Both coordinates in one number, so that they are looked up together."""
+    both = np.empty(len(x), np.complex64)
+    both.real, both.imag = x, y
+    return both

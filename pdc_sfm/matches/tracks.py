@@ -72,13 +72,12 @@ def vote_keypoints(
     points = np.asarray(points, np.float32)
     cell, cell_count = _cells(points, max(cell_size, max_error))
     box, box_count = _bins(points, max(cell_size, max_error), int(max_error), cell, cell_count)
-    sight = np.arange(len(points))
     votes = np.zeros(box_count, np.float32)
     np.add.at(votes, box, np.asarray(scores, np.float32))  # one after the other in float32, as a loop would
-    first = _first_sight(box, sight, box_count)
+    first = _first_sight(box, box_count)
     seen = np.flatnonzero(first < FAR)
     winner = _highest(cell[first[seen]], votes[seen], first[seen], cell_count)  # an observation in the best bin
-    first = _first_sight(cell, sight, cell_count)
+    first = _first_sight(cell, cell_count)
     cells = np.flatnonzero(first < FAR)
     cells = cells[np.argsort(first[cells])]
     number = np.empty(cell_count, np.int64)
@@ -149,9 +148,9 @@ def _compact(keys: np.ndarray, bound: int) -> tuple[np.ndarray, int]:
     return ranks.reshape(-1), len(distinct)
 
 
-def _first_sight(keys: np.ndarray, sight: np.ndarray, bound: int) -> np.ndarray:
+def _first_sight(keys: np.ndarray, bound: int) -> np.ndarray:
     first = np.full(bound, FAR)
-    np.minimum.at(first, keys, sight)
+    first[keys[::-1]] = np.arange(len(keys))[::-1]  # of several the last assigned stays
     return first
 
 

@@ -1,4 +1,4 @@
-"""Work of several threads at a time, its results in order. Numpy and scipy let other threads run while they compute."""
+"""Work of several threads at a time, its results in order. Numpy lets other threads run while it computes."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_it_says_how_many_matches_one_epipolar_geometry_explains():
     """800 points in space seen by two cameras, and 200 matches that lie anywhere."""
     rng = np.random.default_rng(0)
     points = np.c_[rng.uniform(-2, 2, (800, 2)), rng.uniform(3, 9, 800)]
-    seen = [800 * (p[:, :2] / p[:, 2:]) + 320 for p in (points, points + (0.7, 0.1, 0.3))]
+    seen = [800 * (p[:, :2] / p[:, 2:]) + 320 for p in (points, points + np.array([0.7, 0.1, 0.3]))]
     anywhere = rng.uniform(0, 640, (2, 200, 2))
     places = [np.concatenate(two).astype(np.float32) for two in zip(seen, anywhere)]
     said = agreement(RawMatches(*places, np.ones(1000, np.float32)))

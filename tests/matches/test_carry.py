@@ -1,17 +1,12 @@
 """Keypoints carried by the flow: exact places, wrong matches without harm, tracks as long as what is seen."""
 
+import sys
+
 import numpy as np
 import pytest
 
-from pdc_sfm.matches.apart import strongest_apart
-from pdc_sfm.matches.carry import (
-    Arrival,
-    add_new,
-    confirmed,
-    each_arrival,
-    image_order,
-    place_tracks,
-)
+from pdc_sfm.matches.carry import Arrival, add_new, confirmed, each_arrival, image_order, place_tracks
+from pdc_sfm.matches.select import united
 from pdc_sfm.matches.tracks import Keypoints
 from pdc_sfm.matches.transfer import Transferred, column_median, transfer
 from pdc_sfm.matches.types import RawMatches
@@ -87,6 +82,26 @@ def test_where_two_surfaces_meet_nothing_is_averaged():
     assert np.minimum(np.abs(shift), np.abs(shift - 40)).max() < 0.5
 
 
+def test_of_many_matches_at_one_place_a_few_count():
+    heap, matches = np.full((500, 2), 61.5), grid_matches()
+    heap = RawMatches(heap, heap @ AFFINE[:, :2].T + AFFINE[:, 2], np.full(500, 0.5))
+    points = np.random.default_rng(0).uniform(5, 110, (200, 2))
+    found = transfer(united(matches, heap), points, 16)
+    assert len(found.index) > 190
+    np.testing.assert_allclose(found.points, (points @ AFFINE[:, :2].T + AFFINE[:, 2])[found.index], atol=0.02)
+
+
+def test_tracks_are_made_without_scipy(monkeypatch):
+    """Loading it takes as long as the tracks of a dozen pairs."""
+    for name in ("scipy", "scipy.spatial"):
+        monkeypatch.setitem(sys.modules, name, None)
+    matches = grid_matches()
+    carried = transfer(matches, matches.keypoints0, 16)
+    image = place_tracks([Arrival(carried.index, carried)], 2)
+    new = Keypoints(np.concatenate((matches.keypoints1, [[-9, -9]])), np.append(matches.scores, 1))
+    assert len(add_new(image, new, 1000, 2, None)) == len(matches) + 1
+
+
 def test_too_few_matches_carry_nothing():
     matches = grid_matches().select(np.arange(7))
     assert len(transfer(matches, matches.keypoints0, 16).index) == 0
@@ -109,22 +124,6 @@ def test_a_track_lies_where_most_of_its_arrivals_agree():
 def test_of_tracks_that_crowd_the_best_supported_stays():
     placed = place_tracks([arrival([1, 2, 3], [[0, 0], [3, 0], [6, 0]], [1, 2, 1.5])], 4)
     np.testing.assert_array_equal(placed.tracks, [2])
-    points, weights = np.array([[0, 0], [3, 0], [6, 0.0]]), np.array([3, 2, 1.5])
-    np.testing.assert_array_equal(strongest_apart(points, weights, 4), [0, 2])  # the beaten one beats nobody
-
-
-@pytest.mark.parametrize("crowd", [0, 60, 400])
-def test_the_strongest_are_those_of_taking_one_after_the_other_also_where_matches_collapse(crowd):
-    rng = np.random.default_rng(crowd)
-    points = np.concatenate(
-        (rng.uniform(0, 60, (200, 2)), rng.normal(30, 1.5, (crowd, 2)), np.full((crowd // 4, 2), 9))
-    )
-    weights = rng.random(len(points))
-    taken: list[int] = []
-    for index in np.argsort(-weights):
-        if not taken or np.linalg.norm(points[taken] - points[index], axis=1).min() > 4:
-            taken.append(index)
-    np.testing.assert_array_equal(strongest_apart(points, weights, 4), sorted(taken))
 
 
 def test_tracks_begin_only_where_none_arrives_and_give_way_to_those_that_do():
