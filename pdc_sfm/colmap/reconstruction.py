@@ -82,7 +82,7 @@ def reconstruct(
         settings = _settle_tracks(folder / "database.db", settings)
         job = _Job(folder / "database.db", images, settings, mapper_options)
         models = job.run()
-        if models[0].num_reg_images() < ENOUGH * len(inputs.names) and settings.min_score < SURE:
+        if models[0].num_reg_images() < ENOUGH * len(inputs.names) and _some_are_surer(inputs, settings.min_score):
             models = _attempt_with_sure_matches(job, models, inputs)
         model, others = job.finish(models[0]), models[1:]
         drop_bad_images(model)
@@ -94,6 +94,17 @@ def reconstruct(
             (folder / "models" / str(number)).mkdir(parents=True)
             write_model(folder / "models" / str(number), other)
     return MappingResult(model, summary, inputs.left_out, remarks)
+
+
+def _some_are_surer(inputs: MappingInputs, min_score: float) -> bool:
+    """Whether the surest are a part of the matches in use: not all, as where scores are missing, and not none."""
+    kinds = set()
+    for pair in inputs.pairs:
+        scores = inputs.matches.matches(*pair)[1]
+        kinds |= set((scores[scores >= min_score] >= SURE).tolist())
+        if len(kinds) == 2:
+            return True
+    return False
 
 
 def _attempt_with_sure_matches(job: _Job, models: Models, inputs: MappingInputs) -> Models:

@@ -1,5 +1,6 @@
 """Cameras are found from matches alone, up to a similarity."""
 
+import h5py
 import numpy as np
 import pycolmap
 import pytest
@@ -63,26 +64,51 @@ def test_wrong_matches_do_not_harm(inputs):
     assert np.median(reconstruction_errors(model_poses(result.model), scene.poses).degrees) < 0.1
 
 
-def test_where_few_images_register_cameras_are_found_once_more_by_the_surest_matches(inputs, monkeypatch):
-    """A mapper that is led astray unless only sure matches are left: five of seven images are lost, then none."""
-    scene, arguments = inputs
-    true_mapper, least = reconstruction.map_incrementally, []
+@pytest.fixture
+def least(monkeypatch):
+    """The least score of each attempt of a mapper that is led astray unless only sure matches are left.
+
+    Five of seven images are lost then.
+    """
+    true_mapper, scores = reconstruction.map_incrementally, []
 
     def led_astray(database, images, scratch, settings, *rest):
         models = true_mapper(database, images, scratch, settings, *rest)
-        least.append(settings.min_score)
+        scores.append(settings.min_score)
         for frame in list(models[0].reg_frame_ids())[2:] if not settings.min_score else []:
             models[0].deregister_frame(frame)
         return models
 
     monkeypatch.setattr(reconstruction, "map_incrementally", led_astray)
+    return scores
+
+
+def test_where_few_images_register_cameras_are_found_once_more_by_the_surest_matches(inputs, least):
+    scene, arguments = inputs
+    write_matches(scene, arguments["matches"], scene.pairs(), wrong=0.1)  # of score 0.4, the others of 0.8
     result = reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, list(TRUE_CAMERA)))
     assert least == [0, reconstruction.SURE]
     assert result.summary.registered == len(NAMES)
     assert reconstruction_errors(model_poses(result.model), scene.poses).degrees.max() < 2e-3
-    least.clear()
+
+
+@pytest.mark.parametrize("score", [None, 0.5, 0.2])
+def test_they_are_not_where_the_surest_matches_are_all_or_none(inputs, least, score):
+    _, arguments = inputs
+    with h5py.File(arguments["matches"], "r+") as file:
+        for path in [f"{first}/{second}" for first in file for second in file[first]]:
+            scores = file.pop(f"{path}/matching_scores0")
+            if score is not None:
+                file[f"{path}/matching_scores0"] = np.full(len(scores), score, np.float16)
+    reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, list(TRUE_CAMERA)))
+    assert least == [0]
+
+
+def test_they_are_not_where_no_others_were_used(inputs, least):
+    scene, arguments = inputs
+    write_matches(scene, arguments["matches"], scene.pairs(), wrong=0.1)
     settings = load_settings(ReconstructionSettings, None, [*TRUE_CAMERA, "min_score=0.5"])
-    reconstruct(**{**arguments, "output": arguments["output"].with_name("other")}, settings=settings)
+    reconstruct(**arguments, settings=settings)
     assert least == [0.5]
 
 
