@@ -6,17 +6,18 @@ Needs folders `fountain-P11` (with cameras.json), `sacre_coeur` and `sceaux_cast
 
 `--picture` draws the point cloud of our first scene, coloured, to fountain.png in the work folder.
 `--method NAME=FOLDER` adds a method by its hloc files: FOLDER/SCENE/{pairs.txt,features.h5,matches.h5}. What was computed
-in `--work` is not computed again.
+in `--work` is not computed again, unless other weights, settings or files made it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import itertools
 import json
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pycolmap
@@ -32,14 +33,18 @@ from pdc_sfm.colmap.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.render import draw, overview
 from pdc_sfm.colmap.sift import map_sift, reconstruct_sift
 from pdc_sfm.engine.pairing import exhaustive_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
-from pdc_sfm.errors import CheckpointError
+from pdc_sfm.engine.run import MatchResult, RunSettings, match_pairs
+from pdc_sfm.engine.weights_file import WeightsFile
+from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.evaluation.poses import align, camera_center, reconstruction_errors, rotation_angle
 from pdc_sfm.files import write_text
 from pdc_sfm.images import list_images, write_image
-from pdc_sfm.settings import load_settings
+from pdc_sfm.settings import load_settings, to_dict
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import write_pairs
+from pdc_sfm.weights import sha256
+
+MADE_BY = "made_by.json"  # in the folder of a model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +62,10 @@ class Scene:
 class Method(Protocol):
     """A way to get from images to a model, and from one more image to its pose in it."""
 
+    def made_by(self, scene: Scene) -> dict[str, Any]:
+        """What decides the matches, as plain values."""
+        ...
+
     def reconstruct(self, scene: Scene, output: Path) -> None: ...
 
     def localize(self, scene: Scene, name: str, work: Path) -> tuple[np.ndarray | None, dict[str, np.ndarray], int]:
@@ -66,6 +75,9 @@ class Method(Protocol):
 
 class Sift:
     """COLMAP's own features, matched exhaustively."""
+
+    def made_by(self, scene: Scene) -> dict[str, Any]:
+        return {}
 
     def reconstruct(self, scene: Scene, output: Path) -> None:
         reconstruct_sift(scene.images, output, scene.settings, scene.names)
@@ -96,6 +108,9 @@ class HlocFiles:
     def _files(self, scene: Scene) -> list[Path]:
         return [self._folder / scene.source / name for name in ("pairs.txt", "features.h5", "matches.h5")]
 
+    def made_by(self, scene: Scene) -> dict[str, Any]:
+        return {path.name: sha256(path) for path in self._files(scene)}
+
     def reconstruct(self, scene: Scene, output: Path) -> None:
         reconstruct(scene.images, *self._files(scene), output, scene.settings, scene.names)
 
@@ -111,6 +126,11 @@ class Ours:
 
     def __init__(self, settings: RunSettings, work: Path):
         self._settings, self._work = settings, work
+
+    def made_by(self, scene: Scene) -> dict[str, Any]:
+        values = to_dict(self._settings)
+        decisive = {name: values[name] for name in ("dense", "select", "precision", "tracks")}
+        return {"weights": WeightsFile.of(self._settings.weights).fingerprint, **decisive}
 
     def reconstruct(self, scene: Scene, output: Path) -> None:
         pairs, features, matches = self._match(
@@ -129,9 +149,7 @@ class Ours:
     def _match(
         self, scene: Scene, pairs: list[tuple[str, str]], output: Path, fixed: Path | None = None
     ) -> tuple[Path, Path, Path]:
-        whole = self._work / f"{scene.source}_matches"
-        names = list_images(scene.images)
-        matched = match_pairs(exhaustive_pairs(names), scene.images, whole, self._settings, show=True)
+        matched = self._match_all(scene)
         output.mkdir(parents=True, exist_ok=True)
         write_pairs(output / "pairs.txt", pairs)
         settings = self._settings
@@ -140,6 +158,14 @@ class Ours:
         given = {"features_ref": [fixed] if fixed else [], "matcher": _StoredMatches(matched.raw), "overwrite": "all"}
         part = match_pairs(output / "pairs.txt", scene.images, output, settings, **given)
         return output / "pairs.txt", part.features, part.matches
+
+    def _match_all(self, scene: Scene) -> MatchResult:
+        """All pairs of a scene's folder, as stored or, where other weights or settings made that, anew."""
+        pairs, whole = exhaustive_pairs(list_images(scene.images)), self._work / f"{scene.source}_matches"
+        for overwrite in ("no", "tracks"):
+            with contextlib.suppress(SettingsError):
+                return match_pairs(pairs, scene.images, whole, self._settings, overwrite=overwrite, show=True)
+        return match_pairs(pairs, scene.images, whole, self._settings, overwrite="all", show=True)
 
 
 class _StoredMatches:
@@ -186,14 +212,17 @@ def read_cameras(path: Path) -> tuple[CameraSettings, dict[str, np.ndarray]]:
 
 
 def mapping_row(scene: Scene, label: str, method: Method, work: Path) -> str:
-    """Reconstruct (unless it was done before) and measure."""
+    """Reconstruct (unless it was done before, by the same) and measure."""
     output = work / f"{scene.title.replace(' ', '_')}_{label}"
     head = f"{scene.title:<22} {label:<16}"
-    if not (output / "summary.json").exists():
+    how = dataclasses.replace(scene.settings, threads=0)
+    record = json.dumps({"images": scene.names, "mapping": to_dict(how), **method.made_by(scene)}, indent=1)
+    if not is_written(output / MADE_BY, record):
         try:
             method.reconstruct(scene, output)
         except ReconstructionError as error:
             return f"{head} {error}"
+        write_text(output / MADE_BY, record)
     model = load_model(output)
     figures = summarize(model, len(scene.names))
     row = f"{head} {figures.registered:>4}/{figures.images:<4} {figures.points:>8,} "
@@ -202,6 +231,10 @@ def mapping_row(scene: Scene, label: str, method: Method, work: Path) -> str:
         errors = reconstruction_errors(model_poses(model), {name: scene.true[name] for name in scene.names})
         row += f" {np.median(errors.degrees):>8.3f} {np.median(errors.percents):>8.3f}"
     return row
+
+
+def is_written(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
 
 
 def draw_model(folder: Path, output: Path) -> None:
