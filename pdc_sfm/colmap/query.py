@@ -16,6 +16,7 @@ from pdc_sfm.colmap.refinement import inverse_variance, refine_pose
 from pdc_sfm.colmap.verification import rays_of
 from pdc_sfm.settings import require
 
+SQUARE = 1 / 16  # of the larger side
 LOSS_SCALE = 0.5  # pixels by which good correspondences are usually wrong; what is farther off counts less
 
 
@@ -25,6 +26,7 @@ class PoseSettings:
 
     ransac_threshold: float = 12.0  # pixels
     min_inliers: int = 12  # beyond what chance would give
+    hypotheses: int = 3  # poses tried, each on what the last ones leave; the one that explains most of the picture holds
     covisibility_clustering: bool = False  # try each place among the retrieved images apart
     min_score: float = 0.0  # matches below are not used
     best: int = 0  # use so many of the correspondences, the most confident ones; 0: all
@@ -33,6 +35,7 @@ class PoseSettings:
     def __post_init__(self) -> None:
         require(self.ransac_threshold > 0, f"ransac_threshold={self.ransac_threshold} must be above 0 (pixels)")
         require(self.min_inliers >= 3, f"min_inliers={self.min_inliers} must be at least 3")
+        require(self.hypotheses >= 1, f"hypotheses={self.hypotheses} must be at least 1")
         require(self.best >= 0, f"best={self.best} must not be negative (0: all)")
         require(self.min_score >= 0, f"min_score={self.min_score} must not be negative")
 
@@ -55,6 +58,7 @@ class PoseAttempt:
     correspondences: Correspondences
     estimate: dict[str, Any] | None  # as pycolmap returns it: cam_from_world, num_inliers, inlier_mask
     reason: str = ""
+    evidence: float = 0.0  # see `evidence_of`
 
     @property
     def num_inliers(self) -> int:
@@ -86,7 +90,7 @@ def localize_query(
         found = [item for item in query.found if item[0] in image_ids]
         attempts.append(_attempt(query, image_ids, found, lookup, settings, seed, config or {}))
     holding = [number for number, attempt in enumerate(attempts) if attempt.estimate and not attempt.reason]
-    best = max(holding, key=lambda number: attempts[number].num_inliers, default=None)
+    best = max(holding, key=lambda number: attempts[number].evidence, default=None)
     return LocalizedQuery(query, attempts, best)
 
 
@@ -107,13 +111,55 @@ def _attempt(
     if len(correspondences) < 3:
         reason = f"{len(correspondences)} correspondences with points of the model"
         return PoseAttempt(image_ids, correspondences, None, reason)
-    estimate = _estimate(query, correspondences, lookup, settings, seed, config)
+    estimate, evidence = _best_hypothesis(query, correspondences, lookup, settings, seed, config)
     if estimate is None:
         return PoseAttempt(image_ids, correspondences, None, f"no pose fits its {len(correspondences)} correspondences")
     needed = inliers_needed(len(correspondences), query.camera, settings)
     few = estimate["num_inliers"] < needed
     reason = f"{estimate['num_inliers']} inliers of {len(correspondences)}, {needed} needed" if few else ""
-    return PoseAttempt(image_ids, correspondences, estimate, reason)
+    return PoseAttempt(image_ids, correspondences, estimate, reason, evidence)
+
+
+def _best_hypothesis(
+    query: Query,
+    correspondences: Correspondences,
+    lookup: PointLookup,
+    settings: PoseSettings,
+    seed: int,
+    config: Mapping[str, Any],
+) -> tuple[dict[str, Any] | None, float]:
+    """The pose with the most evidence, and that. Where many matches lie on one thing that looks like another elsewhere,
+    the pose with the most inliers can be wrong, and the right one explains what is left."""
+    best, most = None, 0.0
+    needed = inliers_needed(len(correspondences), query.camera, settings)
+    left = np.ones(len(correspondences), bool)
+    for _ in range(settings.hypotheses):
+        if best is not None and evidence_of(query, correspondences, left) <= most:
+            break
+        estimate = _estimate(query, correspondences.select(left), lookup, settings, seed, config)
+        if estimate is None:
+            break
+        inliers = np.zeros_like(left)
+        inliers[np.flatnonzero(left)[estimate["inlier_mask"]]] = True
+        evidence = evidence_of(query, correspondences, inliers)
+        enough = estimate["num_inliers"] >= needed
+        if best is None or (enough and evidence > most):
+            best, most = {**estimate, "inlier_mask": inliers}, evidence
+        if not enough:
+            break
+        left &= ~inliers
+    return best, most
+
+
+def evidence_of(query: Query, correspondences: Correspondences, mask: np.ndarray) -> float:
+    """What the correspondences of a mask (C,) are worth: the root of the confidence in each square of the query, summed.
+
+    Dense matches of one thing are right or wrong together; a second thing says more than as many more of the first.
+    """
+    side = SQUARE * max(query.camera.width, query.camera.height)
+    squares = (query.keypoints[correspondences.keypoint[mask]] // side).astype(np.int64)
+    _, square = np.unique(squares, axis=0, return_inverse=True)
+    return float(np.sqrt(np.bincount(square.reshape(-1), correspondences.mean_score[mask])).sum())
 
 
 def inliers_needed(count: int, camera: pycolmap.Camera, settings: PoseSettings) -> int:

@@ -6,6 +6,8 @@ Writes `name qw qx qy qz tx ty tz` (camera from world) for each localised query,
 and at once. Queries that fail are named and left out. Settings (key=value):
   pose.ransac_threshold=12           pixels
   pose.min_inliers=12                beyond what chance would give
+  pose.hypotheses=3                  poses tried, each on what the last leave: the one that explains most of the picture
+                                     holds, not the one with most matches of one thing; 1: as hloc
   pose.covisibility_clustering=false try each place among the retrieved images apart
   pose.min_score=0                   do not use matches below this confidence
   pose.best=0                        use so many correspondences, the most confident ones; 0: all
