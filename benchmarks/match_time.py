@@ -77,7 +77,7 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str])
         (network, "encode", NETWORK[0]),
         (network, "decode", NETWORK[1]),
         (alignment, "grey", ALIGNMENT),
-        (alignment, "align", ALIGNMENT),
+        (alignment, "align_likely", ALIGNMENT),
         (ReadAhead, "take", "reading images"),
         (View, "render", "resizing"),
         (pdc_sfm.matcher, "select_matches", "selecting matches"),

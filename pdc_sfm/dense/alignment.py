@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pdc_sfm.network import LevelOutput
+from pdc_sfm.network.mixture import p_r
 from pdc_sfm.network.warp import resize, resize_area, warp
 
 WINDOWS = (8.0, 6.0, 4.0)  # px: Gaussian windows of the iterations, wide ones first
@@ -26,6 +27,8 @@ SMOOTHING = 1.5  # cells: of the Gaussian that evens out the flow within a windo
 LARGEST_JUMP = 1.0  # px: where evening out would change the flow by more there is an edge, and it stays as it is
 LARGEST_STEP = 1.0  # px, of an iteration
 LARGEST_SHIFT = 3.0  # px, of all together: beyond it the flow was wrong, which is not for this to mend
+LIKELY = 0.03  # P_1 of cells that are worth the time
+MARGIN = 8  # cells around them
 INDEPENDENT = 30  # pixels of a window whose noise counts as independent, for the variance of its place
 ROUGHNESS = 4  # variance per squared pixel that a cell lies off its neighbours: their errors differ, their flow does not
 
@@ -34,6 +37,28 @@ def grey(images: Tensor, size: tuple[int, int]) -> Tensor:
     """RGB (B, 3, H, W) -> (B, 1, height, width), as the full-resolution branch of the network sees them."""
     weights = images.new_tensor((0.299, 0.587, 0.114)).view(1, 3, 1, 1)
     return resize_area((images * weights).sum(1, keepdim=True), size)
+
+
+def align_likely(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
+    """As `align`, of the part around all cells that may be matches: often half of the image, and nothing of unrelated ones."""
+    likely = (p_r(output.log_var.float(), output.logits.float()) > LIKELY).any(0)[0]
+    if not likely.any():
+        return output
+    rows, columns = (_range(likely.any(side)) for side in (1, 0))
+    stride = reference.shape[-1] // output.flow.shape[-1]
+    corner = output.flow.new_tensor((columns.start, rows.start)).view(1, 2, 1, 1) * stride
+    flow, log_var = output.flow.float().clone(), output.log_var.float().clone()
+    part = replace(output, flow=flow[..., rows, columns] + corner, log_var=log_var[..., rows, columns])
+    seen = (slice(stride * side.start, stride * side.stop) for side in (rows, columns))
+    part = align(part, reference[..., next(seen), :][..., next(seen)], query)
+    flow[..., rows, columns], log_var[..., rows, columns] = part.flow - corner, part.log_var
+    return replace(output, flow=flow, log_var=log_var)
+
+
+def _range(wanted: Tensor) -> slice:
+    """From the first to the last True, and as much more as the widest window reaches."""
+    places = wanted.nonzero()[:, 0]
+    return slice(max(int(places[0]) - MARGIN, 0), min(int(places[-1]) + 1 + MARGIN, len(wanted)))
 
 
 def align(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:

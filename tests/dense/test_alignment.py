@@ -1,11 +1,13 @@
 """Sub-pixel alignment: how exact it is, and what it must not do."""
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
 import torch
 
-from pdc_sfm.dense.alignment import LARGEST_SHIFT, align, grey
+from pdc_sfm.dense.alignment import LARGEST_SHIFT, align, align_likely, grey
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.matcher import MatchSettings, load_matcher, match_images
 from pdc_sfm.network import LevelOutput
@@ -165,3 +167,23 @@ def test_a_place_that_lies_off_its_neighbours_is_less_sure():
     grown = found[0, 0].exp() - 1
     assert grown[24, 32] > 0.02
     assert grown[24, 32] > 10 * grown[8:-8, 40:-4].max()
+
+
+def test_what_cannot_be_a_match_is_left_as_it_is_and_the_rest_is_aligned_as_if_all_were():
+    read, pixels = textured(), pixel_grid(*SIZE, torch.zeros(1))
+    reference, query = read(pixels), read(pixels - torch.tensor([5.3, -2.6]).view(1, 2, 1, 1))
+    grid = SIZE[0] // STRIDE, SIZE[1] // STRIDE
+    flow = torch.tensor([5.0, -3.0]).view(1, 2, 1, 1).expand(1, 2, *grid)
+    logits = torch.zeros(1, 2, *grid)
+    logits[:, 0] = -20
+    logits[:, 0, 18:30, 26:44] = 20
+    output = LevelOutput(1, flow, torch.tensor([0.0, 9.0]).view(1, 2, 1, 1).expand(1, 2, *grid), logits, SIZE, SIZE)
+    part, whole = align_likely(output, reference, query), align(output, reference, query)
+    sure = logits[0, 0] > 0
+    error = (part.flow[0, :, sure] - torch.tensor([[5.3], [-2.6]])).norm(dim=0)
+    assert error.mean() < 0.02
+    torch.testing.assert_close(part.flow[..., sure], whole.flow[..., sure], atol=0.01, rtol=0)
+    torch.testing.assert_close(part.log_var[..., sure], whole.log_var[..., sure], atol=0.01, rtol=0)
+    assert torch.equal(part.flow[..., :8, :], flow[..., :8, :])
+    nothing = replace(output, logits=-logits.abs())  # the first channel at -20, the other at 0
+    assert align_likely(nothing, reference, query) is nothing
