@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-PLACES = 4  # of a square: what lies in it beyond that is left out
+PLACES = 6  # of a square: what lies in it beyond that is left out
 USUAL = 2.0  # matches of a square
 CHOICE = np.arange(9 * PLACES, dtype=np.int32)  # the places about a point
 LOW_BITS = 63  # of a squared distance, which hold such a number instead: it is compared to one in 100,000
