@@ -131,17 +131,22 @@ def _best_hypothesis(
     """The pose with the most evidence, and that. Where many matches lie on one thing that looks like another elsewhere,
     the pose with the most inliers can be wrong, and the right one explains what is left."""
     best, most = None, 0.0
+    confidence, points = correspondences.mean_score, lookup.xyz(correspondences.point_id)
+    keypoints = query.keypoints[correspondences.keypoint]
     needed = inliers_needed(len(correspondences), query.camera, settings)
     left = np.ones(len(correspondences), bool)
     for _ in range(settings.hypotheses):
-        if best is not None and evidence_of(query, correspondences, left) <= most:
+        if best is not None and evidence_of(query, keypoints[left], confidence[left]) <= most:
             break
         estimate = _estimate(query, correspondences.select(left), lookup, settings, seed, config)
         if estimate is None:
             break
         inliers = np.zeros_like(left)
         inliers[np.flatnonzero(left)[estimate["inlier_mask"]]] = True
-        evidence = evidence_of(query, correspondences, inliers)
+        local = estimate["cam_from_world"] * points[inliers]
+        errors = np.linalg.norm(query.camera.img_from_cam(local) - keypoints[inliers], axis=1)
+        exact = 1 / (1 + (errors / LOSS_SCALE) ** 2)
+        evidence = evidence_of(query, keypoints[inliers], confidence[inliers] * exact)
         enough = estimate["num_inliers"] >= needed
         if best is None or (enough and evidence > most):
             best, most = {**estimate, "inlier_mask": inliers}, evidence
@@ -151,15 +156,15 @@ def _best_hypothesis(
     return best, most
 
 
-def evidence_of(query: Query, correspondences: Correspondences, mask: np.ndarray) -> float:
-    """What the correspondences of a mask (C,) are worth: the root of the confidence in each square of the query, summed.
+def evidence_of(query: Query, keypoints: np.ndarray, weights: np.ndarray) -> float:
+    """What keypoints (N, 2) of weights (N,) say together: the root of the weight in each square of the query, summed.
 
-    Dense matches of one thing are right or wrong together; a second thing says more than as many more of the first.
+    Dense matches of one thing are right or wrong together; a second thing says more than as many more of the first. The
+    weight is confidence, less where a pose puts a point elsewhere: what looks alike is seldom alike to half a pixel.
     """
     side = SQUARE * max(query.camera.width, query.camera.height)
-    squares = (query.keypoints[correspondences.keypoint[mask]] // side).astype(np.int64)
-    _, square = np.unique(squares, axis=0, return_inverse=True)
-    return float(np.sqrt(np.bincount(square.reshape(-1), correspondences.mean_score[mask])).sum())
+    _, square = np.unique((keypoints // side).astype(np.int64), axis=0, return_inverse=True)
+    return float(np.sqrt(np.bincount(square.reshape(-1), weights)).sum())
 
 
 def inliers_needed(count: int, camera: pycolmap.Camera, settings: PoseSettings) -> int:

@@ -62,6 +62,15 @@ def test_a_few_scattered_matches_do_not_outvote_a_place_that_many_support():
     np.testing.assert_allclose(place_of(localize_query(*query_of(many, few), PoseSettings())), HERE, atol=1e-6)
 
 
+def test_what_fits_to_a_fraction_of_a_pixel_holds_against_more_that_fits_by_and_large():
+    rng = np.random.default_rng(0)
+    here, there = (seen_from(place, (20, 20), (620, 460), n, rng) for place, n in ((HERE, 300), (ELSEWHERE, 600)))
+    alike = there[0] + rng.normal(0, 3, there[0].shape), there[1]
+    np.testing.assert_allclose(place_of(localize_query(*query_of(here, alike), PoseSettings())), HERE, atol=1e-6)
+    alone = place_of(localize_query(*query_of(here, alike), PoseSettings(hypotheses=1)))
+    np.testing.assert_allclose(alone, ELSEWHERE, atol=0.5)
+
+
 def test_matches_without_confidence_are_matches_too(two_places):
     query, lookup = two_places
     (image, matches, scores), = query.found
