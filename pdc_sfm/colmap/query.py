@@ -145,7 +145,7 @@ def _best_hypothesis(
         inliers[np.flatnonzero(left)[estimate["inlier_mask"]]] = True
         local = estimate["cam_from_world"] * points[inliers]
         errors = np.linalg.norm(query.camera.img_from_cam(local) - keypoints[inliers], axis=1)
-        exact = 1 / (1 + (errors / LOSS_SCALE) ** 2)
+        exact = np.nan_to_num(1 / (1 + (errors / LOSS_SCALE) ** 2))  # a point behind the camera has no error
         evidence = evidence_of(query, keypoints[inliers], confidence[inliers] * exact)
         enough = estimate["num_inliers"] >= needed
         if best is None or (enough and evidence > most):
