@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -111,10 +111,15 @@ def _attempt(
     if len(correspondences) < 3:
         reason = f"{len(correspondences)} correspondences with points of the model"
         return PoseAttempt(image_ids, correspondences, None, reason)
-    estimate, evidence = _best_hypothesis(query, correspondences, lookup, settings, seed, config)
+    needed = inliers_needed(len(correspondences), query.camera, settings)
+    points = lookup.xyz(correspondences.point_id)
+
+    def estimate_from(chosen: np.ndarray) -> dict[str, Any] | None:
+        return _estimate(query, correspondences.select(chosen), points[chosen], settings, seed, config)
+
+    estimate, evidence = _best_hypothesis(query, correspondences, points, estimate_from, settings.hypotheses, needed)
     if estimate is None:
         return PoseAttempt(image_ids, correspondences, None, f"no pose fits its {len(correspondences)} correspondences")
-    needed = inliers_needed(len(correspondences), query.camera, settings)
     few = estimate["num_inliers"] < needed
     reason = f"{estimate['num_inliers']} inliers of {len(correspondences)}, {needed} needed" if few else ""
     return PoseAttempt(image_ids, correspondences, estimate, reason, evidence)
@@ -123,22 +128,20 @@ def _attempt(
 def _best_hypothesis(
     query: Query,
     correspondences: Correspondences,
-    lookup: PointLookup,
-    settings: PoseSettings,
-    seed: int,
-    config: Mapping[str, Any],
+    points: np.ndarray,
+    estimate_from: Callable[[np.ndarray], dict[str, Any] | None],
+    count: int,
+    needed: int,
 ) -> tuple[dict[str, Any] | None, float]:
     """The pose with the most evidence, and that. Where many matches lie on one thing that looks like another elsewhere,
     the pose with the most inliers can be wrong, and the right one explains what is left."""
     best, most = None, 0.0
-    confidence, points = correspondences.mean_score, lookup.xyz(correspondences.point_id)
-    keypoints = query.keypoints[correspondences.keypoint]
-    needed = inliers_needed(len(correspondences), query.camera, settings)
+    confidence, keypoints = correspondences.mean_score, query.keypoints[correspondences.keypoint]
     left = np.ones(len(correspondences), bool)
-    for _ in range(settings.hypotheses):
+    for _ in range(count):
         if best is not None and evidence_of(query, keypoints[left], confidence[left]) <= most:
             break
-        estimate = _estimate(query, correspondences.select(left), lookup, settings, seed, config)
+        estimate = estimate_from(left)
         if estimate is None:
             break
         inliers = np.zeros_like(left)
@@ -176,7 +179,7 @@ def inliers_needed(count: int, camera: pycolmap.Camera, settings: PoseSettings) 
 def _estimate(
     query: Query,
     correspondences: Correspondences,
-    lookup: PointLookup,
+    points: np.ndarray,
     settings: PoseSettings,
     seed: int,
     config: Mapping[str, Any],
@@ -187,7 +190,6 @@ def _estimate(
     merge_options(estimation, config.get("estimation"))
     merge_options(refinement, config.get("refinement"))
     keypoints = np.asarray(query.keypoints[correspondences.keypoint], np.float64)
-    points = lookup.xyz(correspondences.point_id)
     estimate = pycolmap.estimate_and_refine_absolute_pose(keypoints, points, query.camera, estimation, refinement)
     if estimate is not None and settings.weighted and estimate["num_inliers"] > 6:
         inliers = estimate["inlier_mask"]

@@ -40,18 +40,23 @@ def grey(images: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def align_likely(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
-    """As `align`, of the part around all cells that may be matches: often half of the image, and nothing of unrelated ones."""
-    likely = (p_r(output.log_var.float(), output.logits.float()) > LIKELY).any(0)[0]
-    if not likely.any():
-        return output
-    rows, columns = (_range(likely.any(side)) for side in (1, 0))
+    """As `align`, of the part around all cells that may be matches: often half of the image, and nothing of unrelated ones.
+
+    Each pair of a batch has a part of its own, so that its result does not depend on the others.
+    """
+    likely = p_r(output.log_var.float(), output.logits.float())[:, 0] > LIKELY
     stride = reference.shape[-1] // output.flow.shape[-1]
-    corner = output.flow.new_tensor((columns.start, rows.start)).view(1, 2, 1, 1) * stride
     flow, log_var = output.flow.float().clone(), output.log_var.float().clone()
-    part = replace(output, flow=flow[..., rows, columns] + corner, log_var=log_var[..., rows, columns])
-    seen = (slice(stride * side.start, stride * side.stop) for side in (rows, columns))
-    part = align(part, reference[..., next(seen), :][..., next(seen)], query)
-    flow[..., rows, columns], log_var[..., rows, columns] = part.flow - corner, part.log_var
+    for n in range(len(likely)):
+        if not likely[n].any():
+            continue
+        rows, columns = (_range(likely[n].any(side)) for side in (1, 0))
+        y, x = (slice(stride * side.start, stride * side.stop) for side in (rows, columns))
+        corner = flow.new_tensor((x.start, y.start)).view(2, 1, 1)
+        cells, one = (n, ..., rows, columns), slice(n, n + 1)
+        part = replace(output, flow=(flow[cells] + corner)[None], log_var=log_var[cells][None])
+        part = align(part, reference[one, :, y, x], query[one])
+        flow[cells], log_var[cells] = part.flow[0] - corner, part.log_var[0]
     return replace(output, flow=flow, log_var=log_var)
 
 

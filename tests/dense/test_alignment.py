@@ -186,4 +186,22 @@ def test_what_cannot_be_a_match_is_left_as_it_is_and_the_rest_is_aligned_as_if_a
     torch.testing.assert_close(part.log_var[..., sure], whole.log_var[..., sure], atol=0.01, rtol=0)
     assert torch.equal(part.flow[..., :8, :], flow[..., :8, :])
     nothing = replace(output, logits=-logits.abs())  # the first channel at -20, the other at 0
-    assert align_likely(nothing, reference, query) is nothing
+    assert torch.equal(align_likely(nothing, reference, query).flow, flow)
+
+
+def test_the_part_that_is_aligned_does_not_depend_on_the_other_pairs_of_a_batch():
+    read, pixels = textured(), pixel_grid(*SIZE, torch.zeros(1))
+    images = [torch.cat([read(pixels + shift) for shift in shifts]) for shifts in ((0, 7), (0.4, 7.3))]
+    grid = SIZE[0] // STRIDE, SIZE[1] // STRIDE
+    logits = torch.full((2, 2, *grid), -20.0)
+    logits[:, 1] = 0
+    logits[0, 0, 10:20, 10:20] = logits[1, 0, 30:44, 40:60] = 20
+    outputs = LevelOutput(1, torch.zeros(2, 2, *grid), torch.zeros(2, 2, *grid), logits, SIZE, SIZE)
+    both = align_likely(outputs, *images)
+    for n in range(2):
+        one = slice(n, n + 1)
+        fields = {name: getattr(outputs, name)[one] for name in ("flow", "log_var", "logits")}
+        alone = align_likely(replace(outputs, **fields), *(image[one] for image in images))
+        assert torch.equal(both.flow[one], alone.flow)
+        assert torch.equal(both.log_var[one], alone.log_var)
+        assert alone.flow.abs().max() > 0.1
