@@ -196,7 +196,8 @@ def test_the_part_that_is_aligned_does_not_depend_on_the_other_pairs_of_a_batch(
     logits = torch.full((2, 2, *grid), -20.0)
     logits[:, 1] = 0
     logits[0, 0, 10:20, 10:20] = logits[1, 0, 30:44, 40:60] = 20
-    outputs = LevelOutput(1, torch.zeros(2, 2, *grid), torch.zeros(2, 2, *grid), logits, SIZE, SIZE)
+    log_var = torch.tensor([0.0, 9.0]).view(1, 2, 1, 1).expand(2, 2, *grid)
+    outputs = LevelOutput(1, torch.zeros(2, 2, *grid), log_var, logits, SIZE, SIZE)
     both = align_likely(outputs, *images)
     for n in range(2):
         one = slice(n, n + 1)
