@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 PATIENCE = 5.0  # seconds until a command that is deep inside a library is ended from outside
+AGAIN = 0.05  # seconds after which a signal that was lost is raised again
 KEPT = "what was finished is kept, the same command continues"
 
 
@@ -38,30 +40,45 @@ def interruptible() -> Iterator[None]:
         yield
         return
     ended = threading.Event()
+    lost: list[int] = []
+    report = sys.unraisablehook
 
     def receive(number: int, _: object) -> None:
         raise Interrupted(number)
 
+    def swallowed(what: sys.UnraisableHookArgs) -> None:
+        """Python drops what is raised while it frees an object or is called by a library: then the signal comes again."""
+        if isinstance(what.exc_value, Interrupted):
+            lost.append(what.exc_value.number)
+        else:
+            report(what)
+
+    sys.unraisablehook = swallowed
     before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
     listen, speak = os.pipe()
     os.set_blocking(speak, False)
     waker = signal.set_wakeup_fd(speak, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(listen, receive, ended), daemon=True).start()
+    threading.Thread(target=_watch, args=(listen, receive, ended, lost), daemon=True).start()
     try:
         yield
     finally:
         ended.set()
         signal.set_wakeup_fd(waker)
         os.close(speak)
+        sys.unraisablehook = report
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _watch(listen: int, receive: object, ended: threading.Event) -> None:
+def _watch(listen: int, receive: object, ended: threading.Event, lost: list[int]) -> None:
     """End the process if a signal was not heeded in time: every file is whole at any moment, so that loses nothing."""
     with os.fdopen(listen, "rb", buffering=0) as signals:
         while heard := signals.read(1):
             if heard[0] in (signal.SIGTERM, signal.SIGINT) and signal.getsignal(heard[0]) is receive:
-                if not ended.wait(PATIENCE) and signal.getsignal(heard[0]) is receive:
+                until = time.monotonic() + PATIENCE
+                while not ended.wait(AGAIN) and time.monotonic() < until:
+                    if lost:
+                        signal.pthread_kill(threading.main_thread().ident, lost.pop())
+                if not ended.is_set() and signal.getsignal(heard[0]) is receive:
                     print(f"\npdc-sfm: {Interrupted(heard[0])}", file=sys.stderr, flush=True)
                     os._exit(128 + heard[0])

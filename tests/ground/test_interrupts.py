@@ -15,11 +15,18 @@ COMMAND = """
 import ctypes, sys, time
 from pdc_sfm import cli, interrupts
 from pdc_sfm.commands import weights
-interrupts.PATIENCE = 0.3
+interrupts.PATIENCE = 0.3 if sys.argv[1] == "library" else 60
+
+class Freed:
+    def __del__(self):
+        time.sleep(30)  # Python drops what is raised here
 
 def work(args):
     print("ready", flush=True)
     if sys.argv[1] == "python":
+        time.sleep(30)
+    if sys.argv[1] == "freeing":
+        Freed()
         time.sleep(30)
     for _ in range(100):
         ctypes.CDLL(None).poll(None, 0, 3000)
@@ -29,7 +36,7 @@ sys.exit(cli.main(["weights", "inspect", "x"]))
 """
 
 
-@pytest.mark.parametrize("where", ["python", "library"])
+@pytest.mark.parametrize("where", ["python", "library", "freeing"])
 @pytest.mark.parametrize(("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")])
 def test_a_signal_ends_a_command_with_one_line(where, number, code, word):
     process = subprocess.Popen([sys.executable, "-c", COMMAND, where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -49,6 +56,20 @@ def test_handlers_are_as_before_afterwards():
         signal.raise_signal(signal.SIGTERM)
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
     assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_other_errors_that_python_drops_are_still_reported(monkeypatch):
+    class Broken:
+        def __del__(self):
+            raise ValueError("in freeing")
+
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: said.append(str(what.exc_value)))
+    before = sys.unraisablehook
+    with interruptible():
+        Broken()
+    assert said == ["in freeing"]
+    assert sys.unraisablehook is before
 
 
 def test_another_thread_is_left_alone():
