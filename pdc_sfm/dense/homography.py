@@ -42,8 +42,6 @@ def fit_homography(
 
     `reference_seen` and `query_seen` are the sizes at which the network saw the whole images.
     """
-    import cv2
-
     chosen = estimate.valid & (estimate.confidence() > threshold)
     count = int(chosen.sum())
     if count < max(min_matches, 4):
@@ -53,14 +51,27 @@ def fit_homography(
     to_query = rescale_matrix(estimate.query_size, query_seen)
     reference = transform(estimate.reference_points[chosen][every], to_reference)
     query = transform(estimate.query_points[chosen][every], to_query)
-    found = cv2.findHomography(reference, query, cv2.RANSAC, ransac_threshold, maxIters=2000, confidence=0.999)
-    homography, inliers = found[0], None if found[1] is None else found[1].ravel() > 0
-    if homography is None or inliers.sum() < min(FEWEST_INLIERS, min_matches):
+    found = fit_points(reference, query, min(FEWEST_INLIERS, min_matches), ransac_threshold)
+    if found is None:
         return None
+    homography, share = found
+    return Fit(np.linalg.inv(to_query) @ homography @ to_reference, count, share)
+
+
+def fit_points(
+    reference: np.ndarray, query: np.ndarray, fewest: int, threshold: float
+) -> tuple[np.ndarray, float] | None:
+    """RANSAC on points (N, 2) of two images: a sound homography with so many inliers, and their share; else None."""
+    import cv2
+
+    if len(reference) < max(fewest, 4):
+        return None
+    homography, mask = cv2.findHomography(reference, query, cv2.RANSAC, threshold, maxIters=2000, confidence=0.999)
+    if homography is None or mask.sum() < fewest:
+        return None
+    inliers = mask.ravel() > 0
     homography = in_front(homography, reference[inliers])
-    if not is_sound(homography, reference[inliers]):
-        return None
-    return Fit(np.linalg.inv(to_query) @ homography @ to_reference, count, float(inliers.mean()))
+    return (homography, float(inliers.mean())) if is_sound(homography, reference[inliers]) else None
 
 
 def in_front(homography: np.ndarray, points: np.ndarray) -> np.ndarray:

@@ -1,9 +1,10 @@
-"""Search for a pair that one pass does not find: turned, zoomed, or both (beyond the paper).
+"""Search for a pair that one pass does not find: turned, zoomed, tilted (beyond the paper).
 
-The network's 256x256 branch fits every image into the same square, so it never sees another scale by itself. Here it
-looks at one whole image and many views of the other: turned; shrunk on an empty canvas; windows that magnify. Either
-image can be the one that is viewed, so zoom is found both ways. This branch costs a tenth of a whole pass, and how many
-of its cells are confident tells the right view from the wrong ones.
+SIFT, which knows neither scale nor turn, proposes first. Then the network looks itself: its 256x256 branch fits every image
+into the same square, so it never sees another scale by itself. Here it looks at one whole image and many views of the other:
+turned; squeezed along one direction; shrunk on an empty canvas; windows that magnify. Either image can be the one that is
+viewed, so zoom is found both ways. This branch costs a tenth of a whole pass, and how many of its cells are confident tells
+the right view from the wrong ones. Whatever is proposed, a whole pass through it must be sure of most that it shows.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate, from_level
-from pdc_sfm.dense.homography import Fit, fit_homography
+from pdc_sfm.dense.homography import Fit, fit_homography, fit_points
 from pdc_sfm.dense.views import View
+from pdc_sfm.images import resize_image
 from pdc_sfm.pixels import inside, transform
+from pdc_sfm.sift import sift_matches
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.strategies import EncodedView
@@ -27,6 +30,8 @@ SIDE = 256  # of the branch, and of the views it is shown
 TURNS = tuple(range(0, 360, 45))  # degrees
 SHRUNK = 0.4  # zooms from about 1.5 to 4 become what a pass finds
 MAGNIFIED = 2.0
+TILTED = 0.5  # one direction of an image squeezed to this: what is seen at 60 degrees
+DIRECTIONS = (0, 45, 90, 135)  # degrees, of what is squeezed
 PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # centres of windows, in parts of an image
 LIKELY_TURNS = 2  # turns beside none at which windows are tried
 FAR_ZOOM, FAR_TURN = 1.7, 25.0  # along any direction; degrees: beyond them a pass finds only a part
@@ -35,6 +40,7 @@ PLANAR = 0.5  # of a pass's matches fit one homography: it may show what the pas
 COMPLETE = 0.95  # of what it shows was found
 LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
 ROOM = 1.1  # around it
+FEWEST_KEYPOINTS = 12  # of SIFT, for a homography
 FEWEST_CELLS = 40  # confident, of 32x32, for a homography
 RANSAC_THRESHOLD = 3.0  # pixels of the branch, whose flow is coarse
 
@@ -44,7 +50,8 @@ class Look:
     """Which image is viewed (the other is whole), and how."""
 
     viewed: int
-    turn: float
+    turn: float = 0.0
+    tilt: float | None = None  # the direction that is squeezed
     zoom: float = 1.0
     place: tuple[float, float] = (0.5, 0.5)
 
@@ -60,8 +67,11 @@ class Search:
 
     def homographies(self) -> Iterator[np.ndarray]:
         """image1_from_image0 (3, 3), the best of each stage that has one; later stages cost more."""
+        homography = self.by_keypoints()
+        if homography is not None:
+            yield homography
         fits: dict[float, float] = {}  # the most cells that agree at each turn
-        for stage in (self._turned, self._shrunk, self._magnified):
+        for stage in (self._turned, self._tilted, self._shrunk, self._magnified):
             found = [(look, self._fit(look)) for look in stage(fits)]
             found = [(look, fit) for look, fit in found if fit]
             for look, fit in found:
@@ -71,16 +81,29 @@ class Search:
                 homography = fit.query_from_reference
                 yield homography if look.viewed else np.linalg.inv(homography)
 
+    def by_keypoints(self) -> np.ndarray | None:
+        """image1_from_image0 (3, 3) that SIFT's keypoints agree on."""
+        whole = [encoded.view for encoded in self.images]
+        shown = [resize_image(view.source, view.size) for view in whole]
+        found = fit_points(*sift_matches(*shown)[:2], FEWEST_KEYPOINTS, RANSAC_THRESHOLD)
+        if found is None:
+            return None
+        to_view, from_view = np.linalg.inv(whole[0].original_from_view), whole[1].original_from_view
+        return from_view @ found[0] @ to_view
+
     def _turned(self, _: dict) -> list[Look]:
         return [Look(1, turn) for turn in TURNS[1:]]  # upright both are in a whole pass
 
+    def _tilted(self, _: dict) -> list[Look]:
+        return [Look(viewed, tilt=direction) for direction in DIRECTIONS for viewed in (0, 1)]
+
     def _shrunk(self, _: dict) -> list[Look]:
-        return [Look(viewed, turn, SHRUNK) for turn in TURNS for viewed in (0, 1)]
+        return [Look(viewed, turn, zoom=SHRUNK) for turn in TURNS for viewed in (0, 1)]
 
     def _magnified(self, fits: dict[float, float]) -> list[Look]:
         likely = sorted(fits, key=fits.get, reverse=True)[:LIKELY_TURNS]
         return [
-            Look(viewed, turn, MAGNIFIED, at)
+            Look(viewed, turn, zoom=MAGNIFIED, place=at)
             for turn in dict.fromkeys((0, *likely))
             for viewed in (0, 1)
             for at in PLACES
@@ -101,7 +124,8 @@ class Search:
 
     def _view(self, look: Look) -> View:
         whole = self.images[look.viewed].view
-        return whole.scaled(SIDE / min(whole.size)).zoomed(look.zoom, look.place).rotated(look.turn)
+        view = whole.scaled(SIDE / min(whole.size)).zoomed(look.zoom, look.place)
+        return (view if look.tilt is None else view.squeezed(TILTED, look.tilt)).rotated(look.turn)
 
     def _estimate(self, reference: EncodedView, view: View) -> DenseEstimate:
         """One pass of the branch; the whole image's code is there already."""

@@ -47,6 +47,15 @@ class View:
         original_from_view = self.original_from_view @ to_window @ np.linalg.inv(_shift(self.size))
         return replace(self, seen_size=seen, original_from_view=original_from_view)
 
+    def squeezed(self, factor: float, degrees: float) -> View:
+        """A view as large, made smaller along one direction (degrees from the right to below), as a tilted wall looks."""
+        angle = math.radians(degrees)
+        along = np.array([math.cos(angle), math.sin(angle)])
+        stretch = np.eye(3)
+        stretch[:2, :2] += (1 / factor - 1) * np.outer(along, along)
+        view_from_canvas = _shift(self.size) @ stretch @ np.linalg.inv(_shift(self.size))
+        return replace(self, original_from_view=self.original_from_view @ view_from_canvas)
+
     def rotated(self, degrees: float) -> View:
         """The view turned counter-clockwise about its centre, on a canvas that holds all of it."""
         angle = math.radians(degrees)

@@ -68,6 +68,7 @@ class IdealNetwork:
 
     max_zoom: float = 8.0
     max_angle: float = 180.0
+    max_stretch: float = 100.0  # of one direction against the other
     slip: float = 0.0
     least_part: float = 0.0  # of the reference that must be on the query
     longest_flow: float = np.inf  # pixels: cells that move farther are not found
@@ -99,7 +100,9 @@ class IdealNetwork:
         zoom *= np.sqrt(np.prod(reference.shape[:2]) / np.prod(query.shape[:2]))
         part = inside(grid + flow, query.shape[1::-1]).mean()
         angle = abs(np.degrees(np.arctan2(affine[1, 0] - affine[0, 1], affine[0, 0] + affine[1, 1])))
+        longest, shortest = np.linalg.svd(affine, compute_uv=False)
         sure = 1 / self.max_zoom < zoom < self.max_zoom and angle < self.max_angle and part >= self.least_part
+        sure = sure and longest < self.max_stretch * shortest
         flow = flow * (1 + self.slip) if sure else np.zeros_like(flow)
         log_var = np.zeros((2, *flow.shape[:2]), np.float32)
         log_var[1] = 10.0

@@ -1,9 +1,11 @@
 """What the search finds and what it costs, shown with a network that is exact within known limits."""
 
+import cv2
 import numpy as np
 import pytest
 
-from pdc_sfm.dense.search import is_far
+from pdc_sfm.dense import search as search_module
+from pdc_sfm.dense.search import Search, is_far
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.dense.views import View
@@ -36,6 +38,13 @@ def search(ideal_network, photograph):
         return found, np.concatenate(errors), network
 
     return search
+
+
+class Blind:
+    """A network that is not asked."""
+
+    def encode(self, images):
+        return None
 
 
 def mistakes(estimate, scene_from_reference, scene_from_query) -> np.ndarray:
@@ -79,6 +88,62 @@ def test_what_the_query_shows_of_a_wide_reference_is_magnified(search, ideal_net
     assert (found[0].valid & ~wide).mean() < 0.01
 
 
+@pytest.mark.parametrize("stretch", [(2.8, 1), (1, 2.8), (1 / 2.8, 1)])
+def test_a_view_from_the_side_is_found(search, ideal_network, stretch):
+    """Such a wall looks 2.8 times narrower; squeezed to a half the other image differs by 1.4."""
+    seen = camera() @ np.diag([*stretch, 1.0])
+    seen[:2, 2] += 125 - transform(np.divide(SIZE, 2)[None], seen)[0]  # the same middle
+    found, errors, network = search(camera(), seen, network=ideal_network(max_zoom=2.5, max_stretch=1.6))
+    assert [estimate.method for estimate in found] == ["search", "search"]
+    assert errors.max() < 0.5
+    assert network.looks == 7 + 8
+
+
+def test_what_keypoints_propose_is_tried_before_the_network_looks(search, ideal_network, monkeypatch):
+    """Turned by 20 degrees: the nearest turns of the search leave 20 and 25, more than this network bears."""
+    cameras, network = (camera(), camera(20)), ideal_network(max_angle=8)
+    assert [estimate.method for estimate in search(*cameras, network=network)[0]] == ["direct (search found none)"] * 2
+    rng = np.random.default_rng(0)
+    points = rng.uniform(40, 200, (60, 2))
+    there = transform(points, np.linalg.inv(cameras[1]) @ cameras[0])
+    there[::3] = rng.uniform(0, 250, (20, 2))  # a third is wrong
+    monkeypatch.setattr(search_module, "sift_matches", lambda *images: (points, there, np.ones(60)))
+    network.looks = 0
+    found, errors, network = search(*cameras, network=network)
+    assert [estimate.method for estimate in found] == ["search", "search"]
+    assert errors.max() < 0.3
+    assert network.looks == 0
+
+
+def test_a_wrong_proposal_of_keypoints_is_refused(search, ideal_network, monkeypatch):
+    """It is consistent in itself, but a pass through it finds nothing; the looks go on and find the turn."""
+    points = np.random.default_rng(0).uniform(40, 200, (60, 2))
+    monkeypatch.setattr(search_module, "sift_matches", lambda *images: (points, points * 0.7 + 30, np.ones(60)))
+    found, errors, network = search(camera(), camera(135))
+    assert [estimate.method for estimate in found] == ["search", "search"]
+    assert errors.max() < 0.3
+    assert network.looks == 7
+
+
+@pytest.mark.parametrize(("degrees", "zoom"), [(0, 1), (70, 2.0), (200, 0.4)])
+def test_keypoints_propose_the_homography_of_the_original_images(degrees, zoom):
+    rng = np.random.default_rng(1)
+    wall = sum(cv2.resize(rng.normal(0, 1, (n, n)), (600, 600), interpolation=cv2.INTER_CUBIC) for n in (12, 40, 120))
+    wall = np.clip(127 + 40 * np.repeat(wall[..., None], 3, 2), 0, 255).astype(np.uint8)
+    turn = np.vstack((cv2.getRotationMatrix2D((300, 300), degrees, zoom), [0, 0, 1]))
+    images = wall, cv2.warpPerspective(wall, turn, (600, 600), flags=cv2.INTER_AREA)
+    estimator = Estimator(Blind(), DenseSettings(subpixel=False, min_side=300, method="search"))
+    proposed = Search(estimator.network, tuple(map(estimator.encode, images))).by_keypoints()
+    corners = np.array([[250, 250], [350, 250], [350, 350], [250, 350.0]])
+    assert np.abs(transform(corners, proposed) - transform(corners, turn)).max() < 2 * max(1, zoom)
+
+
+def test_without_texture_keypoints_propose_nothing():
+    estimator = Estimator(Blind(), DenseSettings(subpixel=False, min_side=None, method="search"))
+    grey = estimator.encode(np.full((100, 100, 3), 90, np.uint8))
+    assert Search(estimator.network, (grey, grey)).by_keypoints() is None
+
+
 def test_one_search_serves_both_directions(search):
     _, _, network = search(camera(), camera(135))
     assert network.looks == 7  # the turns beside none
@@ -87,7 +152,7 @@ def test_one_search_serves_both_directions(search):
 def test_a_pair_that_nothing_finds_costs_a_known_number_of_looks(search, ideal_network):
     found, _, network = search(camera(), camera(), network=ideal_network(max_angle=0))
     assert [estimate.method for estimate in found] == ["direct (search found none)"] * 2
-    assert (network.looks, network.encodings, network.decodings) == (7 + 16 + 18, 0, 1)
+    assert (network.looks, network.encodings, network.decodings) == (7 + 8 + 16 + 18, 0, 1)
 
 
 def test_a_pass_at_the_limit_of_what_it_can_find_is_aligned_without_a_search(search, ideal_network):
