@@ -10,7 +10,7 @@ LEAST = 2  # keypoints an image must have
 
 
 def sift_matches(image0: np.ndarray, image1: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Matches of two RGB images, (H, W, 3) uint8: points (N, 2) of both, scores (N,) that fall with the ratio to the second best."""
+    """Matches of two RGB images, (H, W, 3) uint8: points (N, 2) of both, scores (N,) that fall with the ratio to the second."""
     import cv2
 
     (points0, words0), (points1, words1) = (_describe(image) for image in (image0, image1))

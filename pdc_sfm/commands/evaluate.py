@@ -15,6 +15,7 @@ from pdc_sfm.commands.subverbs import add_subverbs, run
 SUBVERBS = {
     "homographies": "pairs made from any folder of photographs, of kinds from easy to hard",
     "homography-pair": "two photographs of a plane and the homography between them",
+    "homography-sets": "folders of photographs of planes with homographies: Oxford's affine set, HPatches",
     "epipolar": "photographs with known cameras: matches near the epipolar line, relative poses",
     "scene": "the built-in scene: flow, confidence and poses by day and by night",
     "megadepth": "MegaDepth's 1600 test pairs: PCK",
@@ -26,7 +27,7 @@ SUBVERBS = {
     "yfcc": "YFCC100M: relative poses",
     "scannet": "ScanNet: relative poses",
 }
-OWN = ("homographies", "homography-pair", "epipolar", "scene")  # the others are datasets, one module for all
+OWN = ("homographies", "homography-pair", "homography-sets", "epipolar", "scene")  # the others are datasets, one module for all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

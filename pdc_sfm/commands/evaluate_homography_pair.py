@@ -26,27 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.homographies import (
-        HomographyResult,
-        HomographySettings,
-        KindResult,
-        judge_flow,
-        judge_matches,
-    )
+    from pdc_sfm.evaluation.homographies import HomographyResult, KindResult, judge_pair
     from pdc_sfm.evaluation.homography_pair import load_pair
     from pdc_sfm.evaluation.homography_report import summarize, text, write_results
-    from pdc_sfm.evaluation.sift import match_sift
-    from pdc_sfm.matcher import MatchSettings, load_matcher, match_images
+    from pdc_sfm.matcher import MatchSettings, load_matcher
     from pdc_sfm.settings import load_settings
 
-    match = load_settings(MatchSettings, args.config, args.settings)
+    settings, found = load_settings(MatchSettings, args.config, args.settings), KindResult()
     pair = load_pair(args.image0, args.image1, args.homography)
-    result = match_images(pair.reference, pair.query, matcher=load_matcher(args.weights, match, args.device))
-    found = KindResult(example=(pair, result.matches, result.forward))
-    judge_flow(pair, result.forward, result.backward, found.dense, match.dense)
-    judge_matches(pair, result.matches, found.ours)
-    judge_matches(pair, match_sift(pair.reference, pair.query), found.sift)
-    settings = HomographySettings(count=1, size=pair.visible.shape, dense=match.dense, select=match.select)
+    judge_pair(pair, load_matcher(args.weights, settings, args.device), found)
     whole = HomographyResult({f"{args.image0.name} {args.image1.name}": found}, [], [], [])
     summary = summarize(whole, settings, str(args.weights or "built-in"))
     print(text(summary))

@@ -13,7 +13,7 @@ from pdc_sfm.evaluation.dense_scores import CONFIDENT, DenseScores
 from pdc_sfm.evaluation.match_scores import MatchScores, add_flow_truth, homography_error
 from pdc_sfm.evaluation.sift import match_sift
 from pdc_sfm.images import fitted_size
-from pdc_sfm.matcher import Matcher
+from pdc_sfm.matcher import Matcher, match_images
 from pdc_sfm.matches.select import SelectSettings, select_matches
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import require
@@ -105,19 +105,21 @@ def evaluate_homographies(
     for kind in settings.kinds:
         found = result.kinds[kind] = KindResult()
         for pair in pairs_of(photos, kind, settings):
-            codes = [matcher.encode(image) for image in (pair.reference, pair.query)]
-            forward, backward = matcher.estimator.estimate_both(*codes)
-            matches = select_matches(forward, backward, settings.select)
-            judge_flow(pair, forward, backward, found.dense, settings.dense)
-            judge_matches(pair, matches, found.ours)
-            judge_matches(pair, match_sift(pair.reference, pair.query), found.sift)
-            if found.example is None:
-                found.example = (pair, matches, forward)
+            judge_pair(pair, matcher, found)
             if progress:
                 progress(kind, found)
     if len(photos) > 1:
         _judge_unrelated(photos, matcher, settings, result, progress)
     return result
+
+
+def judge_pair(pair: Pair, matcher: Matcher, found: KindResult) -> None:
+    """Match a pair and add everything about it; the first one becomes the kind's example."""
+    result = match_images(pair.reference, pair.query, matcher=matcher)
+    judge_flow(pair, result.forward, result.backward, found.dense, matcher.settings.dense)
+    judge_matches(pair, result.matches, found.ours)
+    judge_matches(pair, match_sift(pair.reference, pair.query), found.sift)
+    found.example = found.example or (pair, result.matches, result.forward)
 
 
 def judge_flow(

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.images import read_image
-from pdc_sfm.pixels import Size, grid_points, inside, transform
+from pdc_sfm.images import fitted_size, read_image, resize_image
+from pdc_sfm.pixels import Size, grid_points, inside, rescale_matrix, transform
 from pdc_sfm.training.pairs import Pair
 
 
@@ -55,11 +55,17 @@ def homography_flow(query_from_reference: np.ndarray, reference: Size, query: Si
     return np.where(seen[..., None], landed - points, 0).astype(np.float32), seen
 
 
-def load_pair(reference: Path, query: Path, homography: Path) -> Pair:
-    """The pair, with the flow that the homography (pixels of the first image to pixels of the second) says."""
+def load_pair(reference: Path, query: Path, homography: Path, min_side: int | None = None) -> Pair:
+    """The pair, with the flow that the homography (pixels of the first image to pixels of the second) says.
+
+    With `min_side` both are resized so that their smaller side has this length, and so is the truth.
+    """
     images = [read_image(path) for path in (reference, query)]
-    matrix = read_homography(homography)
-    flow, seen = homography_flow(matrix, *(image.shape[1::-1] for image in images))
+    whole = [image.shape[1::-1] for image in images]
+    sizes = [fitted_size(size, min_side, None) for size in whole]
+    matrix = rescale_matrix(whole[1], sizes[1]) @ read_homography(homography) @ rescale_matrix(sizes[0], whole[0])
+    images = [image if size == old else resize_image(image, size) for image, size, old in zip(images, sizes, whole)]
+    flow, seen = homography_flow(matrix, *sizes)
     if not seen.any():
         raise FormatError(f"by {homography} no pixel of {reference} lies in {query}: is it the other way round?")
     return Pair(*images, flow, seen, seen, False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS, DenseScores
-from pdc_sfm.evaluation.homographies import HomographyResult, HomographySettings
+from pdc_sfm.evaluation.homographies import HomographyResult
 from pdc_sfm.evaluation.match_scores import SOUND
 from pdc_sfm.evaluation.plots import plot_calibration, plot_sparsification
 from pdc_sfm.evaluation.tables import number, percent, table, write_json
@@ -17,7 +17,7 @@ from pdc_sfm.pair_picture import pair_picture
 from pdc_sfm.settings import to_dict
 
 
-def summarize(result: HomographyResult, settings: HomographySettings, weights: str) -> dict[str, Any]:
+def summarize(result: HomographyResult, settings: Any, weights: str) -> dict[str, Any]:
     """Every figure, as plain numbers."""
     dense = {kind: found.dense.summary() for kind, found in result.kinds.items()}
     if len(dense) > 1:

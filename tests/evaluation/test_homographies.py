@@ -21,6 +21,7 @@ from pdc_sfm.evaluation.homographies import (
 )
 from pdc_sfm.evaluation.homography_report import summarize, text, write_results
 from pdc_sfm.evaluation.match_scores import homography_error
+from pdc_sfm.matcher import MatchSettings
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import inside
@@ -35,12 +36,12 @@ class KnowingMatcher:
     """Knows the true flow of the benchmark's pairs; errs by `offset` pixels and is sure of all of them, of no others."""
 
     def __init__(self, settings, offset=0.0):
-        self.offset = offset
+        self.offset, self.settings = offset, MatchSettings(settings.dense, settings.select)
         pairs = [pair for kind in settings.kinds for pair in pairs_of(PHOTOS, kind, settings)]
         self.flows = {(p.reference.tobytes(), p.query.tobytes()): p.flow for p in pairs}
         self.estimator = SimpleNamespace(estimate_both=self.estimate_both)
 
-    def encode(self, image):
+    def encode(self, image, name=""):
         return image
 
     def estimate_both(self, reference, query):

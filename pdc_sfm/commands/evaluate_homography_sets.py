@@ -1,0 +1,52 @@
+"""Judge a network on real photographs of planes, with homographies as truth: Oxford's affine set, HPatches, or one's own.
+
+Each folder in the given one that has homographies is a set: images img1, img2 ... with H1to2p ... (Oxford), or 1, 2 ... with
+H_1_2 ... (HPatches). The first image is matched with each other one. Errors are in pixels of images whose smaller side is
+dense.min_side (480). Printed are PCK, what is kept by P_1 > 0.1 and how right that is, AUSE, the calibration of P_1, and SIFT
+beside ours. Settings (key=value) as for `pdc-sfm pair`; turned and strongly zoomed pairs need dense.method=search.
+
+Examples:
+  pdc-sfm evaluate homography-sets --images oxford/ --sets bikes leuven trees ubc wall
+  pdc-sfm evaluate homography-sets --images oxford/ --each dense.method=search
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.commands.mapping_arguments import add_settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--images", type=Path, required=True, help="folder of the sets, or one set")
+    parser.add_argument("--sets", nargs="+", default=[], metavar="NAME", help="only these")
+    parser.add_argument("--each", action="store_true", help="a row for every pair, not for every set")
+    parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/homography_sets"), help="folder of the results")
+    parser.add_argument("--weights", help="weights file; without it the built-in model")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from pdc_sfm.evaluation.homography_report import summarize, text, write_results
+    from pdc_sfm.evaluation.homography_sets import evaluate_sets, find_sets
+    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.settings import load_settings
+
+    settings = load_settings(MatchSettings, args.config, args.settings)
+    sets = find_sets(args.images, args.sets)
+    matcher = load_matcher(args.weights, settings, args.device)
+    with tqdm(total=sum(map(len, sets.values())), unit="pair", disable=None) as bar:
+
+        def progress(name: str) -> None:
+            bar.set_description(name)
+            bar.update()
+
+        result = evaluate_sets(sets, matcher, args.each, progress)
+    summary = summarize(result, settings, str(args.weights or "built-in"))
+    print(text(summary))
+    for path in write_results(args.output, result, summary):
+        print(path)

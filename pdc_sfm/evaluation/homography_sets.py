@@ -1,0 +1,67 @@
+"""Folders of photographs of planes with homographies between them: Oxford's affine set, HPatches, or one's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdc_sfm.errors import FormatError
+from pdc_sfm.evaluation.homographies import HomographyResult, KindResult, judge_pair
+from pdc_sfm.evaluation.homography_pair import load_pair
+from pdc_sfm.matcher import Matcher
+
+_HOMOGRAPHY = re.compile(r"H_?1(?:to|_)(\d+)p?(?:\.txt)?")
+_IMAGES = (".ppm", ".pgm", ".png", ".jpg", ".jpeg")
+
+
+@dataclass(frozen=True)
+class PlanePair:
+    """The first image of a set, another one, and the file of the homography from the first to the other."""
+
+    number: int
+    reference: Path
+    query: Path
+    homography: Path
+
+
+def find_sets(folder: Path, names: Sequence[str] = ()) -> dict[str, list[PlanePair]]:
+    """The sets in a folder, or the folder itself as one, by name; with `names` these alone."""
+    folders = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())] if folder.is_dir() else []
+    found = {path.resolve().name: pairs for path in folders if (pairs := _pairs(path))}
+    if not found:
+        raise FormatError(f"{folder} holds no set of images with homographies: H1to2p with img1 and img2, or H_1_2 with 1 and 2")
+    for name in names:
+        if name not in found:
+            raise FormatError(f"{folder} holds no set {name}: it has {', '.join(found)}")
+    return {name: found[name] for name in names} if names else found
+
+
+def _pairs(folder: Path) -> list[PlanePair]:
+    numbered = [(int(match[1]), path) for path in folder.iterdir() if (match := _HOMOGRAPHY.fullmatch(path.name))]
+    return [PlanePair(n, _image(folder, 1), _image(folder, n), path) for n, path in sorted(numbered) if n != 1]
+
+
+def _image(folder: Path, number: int) -> Path:
+    for path in (folder / f"{stem}{number}{suffix}" for stem in ("img", "") for suffix in _IMAGES):
+        if path.is_file():
+            return path
+    raise FormatError(f"{folder} has a homography of image {number}, but no img{number} or {number} ({', '.join(_IMAGES)})")
+
+
+def evaluate_sets(
+    sets: Mapping[str, Sequence[PlanePair]],
+    matcher: Matcher,
+    each: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> HomographyResult:
+    """Judge a matcher on all pairs, in pixels of images whose smaller side is `dense.min_side`; a kind is a set, or each pair."""
+    result = HomographyResult({}, [], [], [])
+    for name, pairs in sets.items():
+        for files in pairs:
+            pair = load_pair(files.reference, files.query, files.homography, matcher.settings.dense.min_side)
+            judge_pair(pair, matcher, result.kinds.setdefault(f"{name} 1-{files.number}" if each else name, KindResult()))
+            if progress:
+                progress(name)
+    return result
