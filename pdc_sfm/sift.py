@@ -9,31 +9,30 @@ MOST_KEYPOINTS = 8192
 LEAST = 2  # keypoints an image must have
 
 
-def sift_matches(image0: np.ndarray, image1: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def sift_matches(
+    image0: np.ndarray, image1: np.ndarray, most: int = MOST_KEYPOINTS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matches of two RGB images, (H, W, 3) uint8: points (N, 2) of both, scores (N,) that fall with the ratio to the second."""
-    import cv2
-
-    (points0, words0), (points1, words1) = (_describe(image) for image in (image0, image1))
-    kept: list[tuple[int, int, float]] = []
-    if min(len(points0), len(points1)) >= LEAST:
-        matcher = cv2.BFMatcher(cv2.NORM_L2)
-        forward, backward = matcher.knnMatch(words0, words1, k=2), matcher.match(words1, words0)
-        back = {match.queryIdx: match.trainIdx for match in backward}
-        kept = [
-            (best.queryIdx, best.trainIdx, 1 - best.distance / max(second.distance, 1e-9))
-            for best, second in forward
-            if best.distance < RATIO * second.distance and back[best.trainIdx] == best.queryIdx
-        ]
-    index0, index1, scores = zip(*kept) if kept else ((), (), ())
-    return points0[list(index0)], points1[list(index1)], np.array(scores, np.float64)
+    (points0, words0), (points1, words1) = (_describe(image, most) for image in (image0, image1))
+    if min(len(points0), len(points1)) < LEAST:
+        return points0[:0], points1[:0], np.zeros(0)
+    likeness = words0 @ words1.T  # descriptors have length 1: the distance is the root of 2 - 2 likeness
+    rows = np.arange(len(points0))
+    best, back = likeness.argmax(1), likeness.argmax(0)
+    first = likeness[rows, best]
+    likeness[rows, best] = -1
+    nearest, second = (np.sqrt(np.maximum(2 - 2 * values, 0)) for values in (first, likeness.max(1)))
+    ratio = nearest / np.maximum(second, 1e-9)
+    kept = (ratio < RATIO) & (back[best] == rows)
+    return points0[kept], points1[best[kept]], 1 - ratio[kept]
 
 
-def _describe(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _describe(image: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Keypoints (N, 2) and RootSIFT descriptors (N, 128)."""
     import cv2
 
     # without the precise upscaling every keypoint of OpenCV is shifted by a quarter of a pixel
-    sift = cv2.SIFT_create(nfeatures=MOST_KEYPOINTS, enable_precise_upscale=True)
+    sift = cv2.SIFT_create(nfeatures=most, enable_precise_upscale=True)
     found, words = sift.detectAndCompute(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None)
     if words is None:
         return np.zeros((0, 2), np.float32), np.zeros((0, 128), np.float32)

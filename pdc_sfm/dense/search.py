@@ -40,7 +40,7 @@ PLANAR = 0.5  # of a pass's matches fit one homography: it may show what the pas
 COMPLETE = 0.95  # of what it shows was found
 LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
 ROOM = 1.1  # around it
-FEWEST_KEYPOINTS = 12  # of SIFT, for a homography
+MOST_KEYPOINTS, FEWEST_KEYPOINTS = 2000, 12  # of SIFT: found in an image, agreeing on a homography
 FEWEST_CELLS = 40  # confident, of 32x32, for a homography
 RANSAC_THRESHOLD = 3.0  # pixels of the branch, whose flow is coarse
 
@@ -85,7 +85,7 @@ class Search:
         """image1_from_image0 (3, 3) that SIFT's keypoints agree on."""
         whole = [encoded.view for encoded in self.images]
         shown = [resize_image(view.source, view.size) for view in whole]
-        found = fit_points(*sift_matches(*shown)[:2], FEWEST_KEYPOINTS, RANSAC_THRESHOLD)
+        found = fit_points(*sift_matches(*shown, MOST_KEYPOINTS)[:2], FEWEST_KEYPOINTS, RANSAC_THRESHOLD)
         if found is None:
             return None
         to_view, from_view = np.linalg.inv(whole[0].original_from_view), whole[1].original_from_view

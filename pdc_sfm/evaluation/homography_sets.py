@@ -12,7 +12,7 @@ from pdc_sfm.evaluation.homographies import HomographyResult, KindResult, judge_
 from pdc_sfm.evaluation.homography_pair import load_pair
 from pdc_sfm.matcher import Matcher
 
-_HOMOGRAPHY = re.compile(r"H_?1(?:to|_)(\d+)p?(?:\.txt)?")
+_HOMOGRAPHY = re.compile(r"H_?1(?:to|_)(\d+)p?(?:\.txt|\.xml)?")
 _IMAGES = (".ppm", ".pgm", ".png", ".jpg", ".jpeg")
 
 
