@@ -9,11 +9,17 @@ MOST_KEYPOINTS = 8192
 LEAST = 2  # keypoints an image must have
 
 
-def sift_matches(
-    image0: np.ndarray, image1: np.ndarray, most: int = MOST_KEYPOINTS
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+Description = tuple[np.ndarray, np.ndarray]  # points (N, 2) and unit descriptors (N, 128) of an image
+
+
+def sift_matches(image0: np.ndarray, image1: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matches of two RGB images, (H, W, 3) uint8: points (N, 2) of both, scores (N,) that fall with the ratio to the second."""
-    (points0, words0), (points1, words1) = (_describe(image, most) for image in (image0, image1))
+    return match_descriptions(describe(image0), describe(image1))
+
+
+def match_descriptions(image0: Description, image1: Description) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `sift_matches`, of images described before."""
+    (points0, words0), (points1, words1) = image0, image1
     if min(len(points0), len(points1)) < LEAST:
         return points0[:0], points1[:0], np.zeros(0)
     likeness = words0 @ words1.T  # descriptors have length 1: the distance is the root of 2 - 2 likeness
@@ -27,8 +33,8 @@ def sift_matches(
     return points0[kept], points1[best[kept]], 1 - ratio[kept]
 
 
-def _describe(image: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keypoints (N, 2) and RootSIFT descriptors (N, 128)."""
+def describe(image: np.ndarray, most: int = MOST_KEYPOINTS) -> Description:
+    """Keypoints and RootSIFT descriptors of an RGB image, (H, W, 3) uint8."""
     import cv2
 
     # without the precise upscaling every keypoint of OpenCV is shifted by a quarter of a pixel

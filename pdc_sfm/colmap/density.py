@@ -1,4 +1,4 @@
-"""Many points for few keypoints' time: cameras from a part of the keypoints, then points from all of them."""
+"""Many points for few keypoints' time: cameras from a part of the matches, then points from all of them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,37 @@ import pycolmap
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from pdc_sfm.colmap.view_graph import strong_pairs
 
-def thin_out(database: Path, target: Path, keypoints: int) -> bool:
-    """Copy a database with the matches of so many keypoints an image. False if no image has more than those.
+
+def thin_out(database: Path, target: Path, keypoints: int | None, weak_pairs: float) -> int | None:
+    """Copy a database with the matches of strong pairs (`view_graph`) and of so many keypoints an image; None: of all.
 
     Kept are the keypoints of the longest tracks: the order of tracks is the same in all images, so that what is kept in
-    one is kept in the others.
+    one is kept in the others. Returns how many pairs are weak, or None if all is as it was and there is no copy.
     """
     with pycolmap.Database.open(database) as opened:
         images = [image.image_id for image in opened.read_all_images()]
         counts = [opened.num_keypoints_for_image(image) for image in images]
-        if max(counts, default=0) <= keypoints:
-            return False
         starts = dict(zip(images, np.cumsum([0, *counts])))
         pairs, geometries = opened.read_two_view_geometries()
     ids = [pycolmap.pair_id_to_image_pair(pair) for pair in pairs]
     inliers = [np.asarray(geometry.inlier_matches, np.int64).reshape(-1, 2) for geometry in geometries]
+    strong = strong_pairs(ids, [len(found) for found in inliers], weak_pairs)
+    if strong.all() and (keypoints is None or max(counts, default=0) <= keypoints):
+        return None
     nodes = [np.add(found, (starts[a], starts[b])) for (a, b), found in zip(ids, inliers)]
-    kept = _of_longest_tracks(np.concatenate([*nodes, np.zeros((0, 2), np.int64)]), counts, keypoints)
+    joined = np.concatenate([*(some for some, is_strong in zip(nodes, strong) if is_strong), np.zeros((0, 2), np.int64)])
+    kept = _of_longest_tracks(joined, counts, keypoints or max(counts))
     shutil.copyfile(database, target)
     with pycolmap.Database.open(target) as opened, pycolmap.DatabaseTransaction(opened):
-        for pair, geometry, found, node in zip(ids, geometries, inliers, nodes):
-            geometry.inlier_matches = found[kept[node].all(axis=1)].astype(np.uint32)
-            opened.update_two_view_geometry(*pair, geometry)
-    return True
+        for pair, geometry, found, node, is_strong in zip(ids, geometries, inliers, nodes, strong):
+            if is_strong:
+                geometry.inlier_matches = found[kept[node].all(axis=1)].astype(np.uint32)
+                opened.update_two_view_geometry(*pair, geometry)
+            else:
+                opened.delete_two_view_geometry(*pair)
+    return int((~strong).sum())
 
 
 def _of_longest_tracks(matches: np.ndarray, counts: list[int], keypoints: int) -> np.ndarray:

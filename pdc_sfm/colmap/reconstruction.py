@@ -43,6 +43,7 @@ class ReconstructionSettings:
     min_score: float = 0.0  # matches below are not used
     two_view_tracks: bool | None = None  # also points seen by two images only; None: if images have few partners
     mapping_keypoints: int | None = 8192  # cameras are found by so many of each image, of long tracks; points by all
+    weak_pairs: float = 0.2  # pairs with fewer matches than this share of what links their images otherwise find no cameras
     sharpen: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # in points.ply; the model keeps all
     seed: int = 0
@@ -52,6 +53,7 @@ class ReconstructionSettings:
         require(self.min_score >= 0, f"min_score={self.min_score} must not be negative")
         top = self.mapping_keypoints
         require(top is None or top >= 100, f"mapping_keypoints={top} must be at least 100, or null for all")
+        require(0 <= self.weak_pairs <= 1, f"weak_pairs={self.weak_pairs} must be a share, 0 to 1")
         require(self.threads >= 0, f"threads={self.threads} must not be negative (0: all cores)")
 
 
@@ -79,7 +81,6 @@ def reconstruct(
     ):
         with db.writing(folder / "database.db"):
             _fill_database(folder / "database.db", images, inputs, settings)
-        settings = _settle_tracks(folder / "database.db", settings)
         job = _Job(folder / "database.db", images, settings, mapper_options)
         models = job.run()
         if models[0].num_reg_images() < ENOUGH * len(inputs.names) and _some_are_surer(inputs, settings.min_score):
@@ -88,7 +89,7 @@ def reconstruct(
         drop_bad_images(model)
         summary = summarize(model, inputs.listed)
         remarks = _remarks(model, others, inputs.names)
-        notes = {"settings": to_dict(settings), "left_out": inputs.left_out, "remarks": remarks, **job.notes}
+        notes = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks, **job.notes}
         save_model(folder, model, summary, notes, settings.keep_outliers)
         for number, other in enumerate(others, start=1):
             (folder / "models" / str(number)).mkdir(parents=True)
@@ -168,19 +169,18 @@ class _Job:
     images: Path
     settings: ReconstructionSettings
     mapper_options: Mapping[str, Any] | None
-    dense: bool = False  # whether the database has more keypoints than the mapper saw
+    dense: bool = False  # whether the database has more matches than the mapper saw
     notes: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def run(self) -> Models:
         """All models that COLMAP finds, the one with most images first."""
-        settings, database = self.settings, self.database
-        scratch = database.with_name("models")  # COLMAP writes every model it tries
+        scratch = self.database.with_name("models")  # COLMAP writes every model it tries
         scratch.mkdir()
-        thin = scratch / "thin.db"
-        if settings.mapping_keypoints is not None:
-            self.dense = thin_out(database, thin, settings.mapping_keypoints)
+        weak = thin_out(self.database, scratch / "thin.db", self.settings.mapping_keypoints, self.settings.weak_pairs)
+        self.dense, self.notes["weak_pairs"] = weak is not None, weak or 0
+        chosen = scratch / "thin.db" if self.dense else self.database
+        self.settings = settings = _settle_tracks(chosen, self.settings)
         mapper = map_incrementally if settings.mapper == "incremental" else map_globally
-        chosen = thin if self.dense else database
         models = mapper(chosen, self.images, scratch, settings, settings.camera.refine, self.mapper_options)
         shutil.rmtree(scratch)
         models = [model for model in models if model.num_points3D() > 0]

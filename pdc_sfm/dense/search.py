@@ -18,9 +18,8 @@ import numpy as np
 from pdc_sfm.dense.estimate import DenseEstimate, from_level
 from pdc_sfm.dense.homography import Fit, fit_homography, fit_points
 from pdc_sfm.dense.views import View
-from pdc_sfm.images import resize_image
 from pdc_sfm.pixels import inside, transform
-from pdc_sfm.sift import sift_matches
+from pdc_sfm.sift import match_descriptions
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.strategies import EncodedView
@@ -40,7 +39,7 @@ PLANAR = 0.5  # of a pass's matches fit one homography: it may show what the pas
 COMPLETE = 0.95  # of what it shows was found
 LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
 ROOM = 1.1  # around it
-MOST_KEYPOINTS, FEWEST_KEYPOINTS = 2000, 12  # of SIFT: found in an image, agreeing on a homography
+FEWEST_KEYPOINTS = 12  # of SIFT, for a homography
 FEWEST_CELLS = 40  # confident, of 32x32, for a homography
 RANSAC_THRESHOLD = 3.0  # pixels of the branch, whose flow is coarse
 
@@ -64,12 +63,15 @@ class Search:
     images: tuple[EncodedView, EncodedView]
     threshold: float = 0.1
     device: str = "cpu"
+    looks: bool = True  # whether the network looks at views as well
 
     def homographies(self) -> Iterator[np.ndarray]:
         """image1_from_image0 (3, 3), the best of each stage that has one; later stages cost more."""
         homography = self.by_keypoints()
         if homography is not None:
             yield homography
+        if not self.looks:
+            return
         fits: dict[float, float] = {}  # the most cells that agree at each turn
         for stage in (self._turned, self._tilted, self._shrunk, self._magnified):
             found = [(look, self._fit(look)) for look in stage(fits)]
@@ -84,8 +86,8 @@ class Search:
     def by_keypoints(self) -> np.ndarray | None:
         """image1_from_image0 (3, 3) that SIFT's keypoints agree on."""
         whole = [encoded.view for encoded in self.images]
-        shown = [resize_image(view.source, view.size) for view in whole]
-        found = fit_points(*sift_matches(*shown, MOST_KEYPOINTS)[:2], FEWEST_KEYPOINTS, RANSAC_THRESHOLD)
+        described = (encoded.keypoints for encoded in self.images)
+        found = fit_points(*match_descriptions(*described)[:2], FEWEST_KEYPOINTS, RANSAC_THRESHOLD)
         if found is None:
             return None
         to_view, from_view = np.linalg.inv(whole[0].original_from_view), whole[1].original_from_view

@@ -6,6 +6,7 @@ the pixels is undone exactly: final query point = query_from_view(fine flow's po
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.views import SMALLEST, View
 from pdc_sfm.errors import ImageError
 from pdc_sfm.images import fitted_size, resize_image
+from pdc_sfm.sift import Description, describe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pdc_sfm.network import ImageCode, PDCNet
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
+MOST_KEYPOINTS = 2000  # of an image, for a search
 DETAIL = 2  # images are kept at up to twice the network's resolution, for views that magnify
 
 
@@ -36,6 +39,11 @@ class EncodedView:
     view: View
     code: ImageCode
     grey: Tensor | None = None  # (1, 1, H, W), for alignment
+
+    @functools.cached_property
+    def keypoints(self) -> Description:
+        """SIFT's, found when a search first wants them: once, however many pairs the image is in."""
+        return describe(resize_image(self.view.source, self.view.size), MOST_KEYPOINTS)
 
     @property
     def nbytes(self) -> int:
@@ -162,7 +170,9 @@ class Estimator:
         if any(fits):
             n, fit = max(((n, fit) for n, fit in enumerate(fits) if fit), key=lambda entry: entry[1].inliers)
             yield fit.query_from_reference if n == 0 else np.linalg.inv(fit.query_from_reference)
-        yield from Search(self.network, directions[0], self.settings.threshold, self.device).homographies()
+        yield from Search(
+            self.network, directions[0], self.settings.threshold, self.device, self.settings.looks
+        ).homographies()
 
     def _trial(self, directions: list, first: list[DenseEstimate], homography: np.ndarray) -> Trial:
         """An aligned pass in the easier direction, whose reference is the nearer view: it shows more of the other."""

@@ -1,5 +1,7 @@
 """Cameras are found from matches alone, up to a similarity."""
 
+import json
+
 import h5py
 import numpy as np
 import pycolmap
@@ -232,3 +234,30 @@ def test_cameras_from_a_part_of_the_keypoints_points_from_all(inputs):
     assert np.median(reconstruction_errors(model_poses(few.model), scene.poses).degrees) < 0.1
     with pytest.raises(SettingsError, match="mapping_keypoints=5"):
         ReconstructionSettings(mapping_keypoints=5)
+
+
+@pytest.mark.parametrize(("word", "seen"), [("weak_pairs=0.2", False), ("weak_pairs=0", True)])
+def test_weak_pairs_find_no_cameras(inputs, monkeypatch, word, seen):
+    _, arguments = inputs
+    with h5py.File(arguments["matches"], "r+") as file:
+        found = file[NAMES[0]][NAMES[6]]["matches0"]
+        found[...] = np.where(np.cumsum(found[()] >= 0) <= 20, found[()], -1)
+    mapper, databases = reconstruction.map_incrementally, []
+
+    def note(database, *rest):
+        with pycolmap.Database.open(database) as opened:
+            ids = {image.name: image.image_id for image in opened.read_all_images()}
+            known = opened.exists_two_view_geometry(ids[NAMES[0]], ids[NAMES[6]])
+            databases.append((known, opened.num_verified_image_pairs()))
+        return mapper(database, *rest)
+
+    monkeypatch.setattr(reconstruction, "map_incrementally", note)
+    result = reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, [*TRUE_CAMERA, word]))
+    assert databases == [(seen, 20 + seen)]
+    assert result.summary.registered == len(NAMES)
+    assert json.loads((arguments["output"] / "summary.json").read_text())["weak_pairs"] == (not seen)
+
+
+def test_what_is_weak_is_a_share():
+    with pytest.raises(SettingsError, match="weak_pairs=2"):
+        ReconstructionSettings(weak_pairs=2)

@@ -107,7 +107,7 @@ def test_what_keypoints_propose_is_tried_before_the_network_looks(search, ideal_
     points = rng.uniform(40, 200, (60, 2))
     there = transform(points, np.linalg.inv(cameras[1]) @ cameras[0])
     there[::3] = rng.uniform(0, 250, (20, 2))  # a third is wrong
-    monkeypatch.setattr(search_module, "sift_matches", lambda *images: (points, there, np.ones(60)))
+    monkeypatch.setattr(search_module, "match_descriptions", lambda *images: (points, there, np.ones(60)))
     network.looks = 0
     found, errors, network = search(*cameras, network=network)
     assert [estimate.method for estimate in found] == ["search", "search"]
@@ -118,7 +118,7 @@ def test_what_keypoints_propose_is_tried_before_the_network_looks(search, ideal_
 def test_a_wrong_proposal_of_keypoints_is_refused(search, ideal_network, monkeypatch):
     """It is consistent in itself, but a pass through it finds nothing; the looks go on and find the turn."""
     points = np.random.default_rng(0).uniform(40, 200, (60, 2))
-    monkeypatch.setattr(search_module, "sift_matches", lambda *images: (points, points * 0.7 + 30, np.ones(60)))
+    monkeypatch.setattr(search_module, "match_descriptions", lambda *images: (points, points * 0.7 + 30, np.ones(60)))
     found, errors, network = search(camera(), camera(135))
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert errors.max() < 0.3
@@ -198,3 +198,12 @@ def test_settings_that_contradict_the_search_are_refused():
         DenseSettings(method="search", rotations=8)
     with pytest.raises(SettingsError, match="search_below"):
         DenseSettings(search_below=1.5)
+
+
+def test_without_looks_only_proposals_are_tried(search, ideal_network):
+    network = ideal_network(max_angle=8)
+    found, _, network = search(camera(), camera(135), network=network, looks=False)
+    assert [estimate.method for estimate in found] == ["direct (search found none)"] * 2
+    assert (network.looks, network.decodings) == (0, 1)
+    found, *_ = search(camera(), camera(0, 2), network=ideal_network(slip=0.02), looks=False)
+    assert [estimate.method for estimate in found] == ["search", "search"]  # by what the first pass is sure of
