@@ -4,6 +4,7 @@ Needs folders `fountain-P11` (with cameras.json), `sacre_coeur` and `sceaux_cast
 
     python benchmarks/mapping.py --scenes ../shared/data/scenes --work outputs/benchmarks/mapping
 
+`--scene FOLDER` adds a scene: `images/` and, if its cameras are known, cameras.json (as for `pdc-sfm evaluate epipolar`).
 `--picture` draws the point cloud of our first scene, coloured, to fountain.png in the work folder.
 `--method NAME=FOLDER` adds a method by its hloc files: FOLDER/SCENE/{pairs.txt,features.h5,matches.h5}. What was computed
 in `--work` is not computed again, unless other weights, settings or files made it.
@@ -270,18 +271,23 @@ def _aligned_error(pose: np.ndarray, poses: dict, true: dict, name: str) -> tupl
     return float(distance), float(rotation_angle(pose[:, :3] @ similarity.rotation.T, true[name][:, :3]))
 
 
-def read_scenes(folder: Path, threads: int) -> list[Scene]:
-    images = folder / "fountain-P11" / "images"
-    camera, true = read_cameras(images.parent / "cameras.json")
-    known, names = ReconstructionSettings(camera=camera, threads=threads), list_images(images)
-    scenes = [
-        Scene("fountain", "fountain-P11", images, names, known, true),
-        Scene("fountain every fourth", "fountain-P11", images, names[::4], known, true),
-    ]
-    for name in ("sacre_coeur", "sceaux_castle"):
-        images = folder / name / "images"
-        scenes.append(Scene(name, name, images, list_images(images), ReconstructionSettings(threads=threads)))
-    return scenes
+def read_scenes(folder: Path, more: list[Path], threads: int) -> list[Scene]:
+    fountain, *others = (
+        read_scene(path, threads)
+        for path in (folder / "fountain-P11", folder / "sacre_coeur", folder / "sceaux_castle", *more)
+    )
+    fountain = dataclasses.replace(fountain, title="fountain")
+    part = dataclasses.replace(fountain, title="fountain every fourth", names=fountain.names[::4])
+    return [fountain, part, *others]
+
+
+def read_scene(folder: Path, threads: int) -> Scene:
+    """A folder with `images/`; with cameras.json its camera is known to the methods, and the poses to the measure."""
+    settings, true = ReconstructionSettings(threads=threads), None
+    if (folder / "cameras.json").is_file():
+        camera, true = read_cameras(folder / "cameras.json")
+        settings = dataclasses.replace(settings, camera=camera)
+    return Scene(folder.name, folder.name, folder / "images", list_images(folder / "images"), settings, true)
 
 
 def read_methods(args: argparse.Namespace) -> dict[str, Method]:
@@ -304,6 +310,7 @@ def read_methods(args: argparse.Namespace) -> dict[str, Method]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenes", type=Path, required=True)
+    parser.add_argument("--scene", type=Path, action="append", default=[], metavar="FOLDER", help="one more")
     parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/mapping"))
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--method", action="append", default=[], metavar="NAME=FOLDER", help="hloc files of another")
@@ -314,7 +321,7 @@ def main() -> None:
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of our matching")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    scenes, methods = read_scenes(args.scenes, args.threads), read_methods(args)
+    scenes, methods = read_scenes(args.scenes, args.scene, args.threads), read_methods(args)
     head = f"{'scene':<22} {'method':<16} {'images':>9} {'points':>8} {'track':>6} {'px':>6} {'deg':>8} {'% extent':>8}"
     rows = (mapping_row(scene, label, method, args.work) for scene in scenes for label, method in methods.items())
     table = []
