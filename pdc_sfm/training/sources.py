@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from pdc_sfm.processes import in_order
 from pdc_sfm.training.pairs import Pair, PairSettings, PhotoSource, make_pair, validation_pairs
 from pdc_sfm.training.schedule import SizeSettings
-from pdc_sfm.training.workers import in_order
 
 Size = tuple[int, int]  # (height, width)
 

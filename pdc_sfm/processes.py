@@ -78,7 +78,7 @@ class _Worker:
             try:
                 item = self._receive.recv()
             except (EOFError, OSError):
-                item = _Failure("a process that makes training pairs was killed: is memory exhausted?")
+                item = _Failure("a worker process was killed: is memory exhausted?")
             while not self._stop.is_set():
                 with contextlib.suppress(queue.Full):
                     self._queue.put(item, timeout=0.2)
@@ -113,4 +113,4 @@ def _work(make: Callable[[int], Any], numbers: Iterable[int], send) -> None:
     except UserError as error:
         send.send(_Failure(str(error), by_user=True))
     except BaseException:
-        send.send(_Failure(f"making training pairs failed:\n{traceback.format_exc()}"))
+        send.send(_Failure(f"a worker process failed:\n{traceback.format_exc()}"))

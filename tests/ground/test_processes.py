@@ -9,8 +9,8 @@ import pytest
 from photo_fakes import VanishingPhotos, WavePhotos
 
 from pdc_sfm.errors import UserError
+from pdc_sfm.processes import in_order
 from pdc_sfm.training.pairs import PairSettings, make_pair
-from pdc_sfm.training.workers import in_order
 
 SETTINGS = PairSettings(size=(64, 96), unrelated=0.3)
 
