@@ -20,6 +20,8 @@ from pdc_sfm.training.warps import Frame, jacobian
 Case = Literal["A", "B", "C"]
 Mask = Literal["none", "injective", "occlusion"]
 
+LONGEST_ROW = 32_000  # points that OpenCV samples at once
+
 
 @dataclass(frozen=True)
 class MovingObject:
@@ -42,9 +44,10 @@ class MovingObject:
     def covers(self, image_from_cutout: np.ndarray, points: np.ndarray) -> np.ndarray:
         """(..., 2) image points -> (...) bool: on the object."""
         at = transform(invert(image_from_cutout), points)
-        flat = at.reshape(1, -1, 2) if at.ndim == 2 else at
-        alpha = _sample(np.ascontiguousarray(self.rgba[..., 3]), flat, cv2.INTER_LINEAR)
-        return (alpha > 127).reshape(points.shape[:-1])
+        alpha = np.ascontiguousarray(self.rgba[..., 3])
+        rows = [at] if at.ndim == 3 else [row[None] for row in np.split(at, range(LONGEST_ROW, len(at), LONGEST_ROW))]
+        found = np.concatenate([_sample(alpha, row, cv2.INTER_LINEAR) for row in rows], axis=None)
+        return (found > 127).reshape(points.shape[:-1])
 
 
 @dataclass(frozen=True)

@@ -213,3 +213,14 @@ def test_an_inverted_map_brings_points_back():
     place = np.array([[1.2, -0.4, 7], [0.3, 0.8, -2]])
     points = np.array([[3.0, 4.0], [50.0, -1.0]], np.float32)
     assert transform(invert(place), transform(place, points)) == pytest.approx(points, abs=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(70_000,), (300, 240)])
+def test_any_number_of_points_may_lie_on_an_object(shape):
+    points = np.random.default_rng(0).uniform(0, 60, (*shape, 2)).astype(np.float32)
+    found = MovingObject(square(20), at(20, 20), None).covers(at(20, 20), points)
+    well_inside = ((points > 20.5) & (points < 38.5)).all(-1)
+    outside = ((points < 18.5) | (points > 40.5)).any(-1)
+    assert found.shape == shape
+    assert found[well_inside].all()
+    assert not found[outside].any()
