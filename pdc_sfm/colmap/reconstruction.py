@@ -114,7 +114,8 @@ def _attempt_with_sure_matches(job: _Job, models: Models, inputs: MappingInputs)
     try:
         with db.writing(path):
             _fill_database(path, job.images, inputs, settings)
-        other = dataclasses.replace(job, database=path, settings=settings).run()
+        attempt = dataclasses.replace(job, database=path, settings=settings, notes={})
+        other = attempt.run()
     except ReconstructionError:
         return models
     finally:
@@ -122,7 +123,7 @@ def _attempt_with_sure_matches(job: _Job, models: Models, inputs: MappingInputs)
     if other[0].num_reg_images() <= models[0].num_reg_images():
         return models
     job.dense = True  # points of all matches
-    job.notes["cameras_from_matches_above"] = SURE
+    job.notes |= {**attempt.notes, "cameras_from_matches_above": SURE}
     return other
 
 

@@ -39,7 +39,8 @@ def strongest_ways(pairs: Sequence[tuple[int, int]], matches: Sequence[int]) -> 
             continue
         between = waiting[small] & waiting[large]
         found[list(between)] = matches[number]
-        waiting[large] = (waiting[large] | waiting.pop(small)) - between
+        waiting[large] |= waiting.pop(small)
+        waiting[large] -= between
         for image in members[small]:
             group[image] = large
         members[large] += members.pop(small)
