@@ -144,6 +144,9 @@ def main() -> None:
     unknown = [name for name in args.steps if name not in STEPS and name not in SCRIPTS]
     if unknown:
         parser.error(f"unknown step {unknown[0]}")
+    missing = [name for name in (*STEPS, *SCRIPTS) if args.update and name not in args.steps and not latest(name)]
+    if missing:
+        parser.error(f"--update: {', '.join(missing)} were never measured here and would leave RESULTS.md: run all steps")
     from results_page import machine, page, table
 
     conditions = machine(args.threads)
