@@ -88,7 +88,7 @@ def reconstruct(
         model, others = job.finish(models[0]), models[1:]
         drop_bad_images(model)
         summary = summarize(model, inputs.listed)
-        remarks = _remarks(model, others, inputs.names)
+        remarks = _remarks(model, others, inputs.names) + _camera_remarks(model, settings.camera)
         notes = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks, **job.notes}
         save_model(folder, model, summary, notes, settings.keep_outliers)
         for number, other in enumerate(others, start=1):
@@ -221,6 +221,15 @@ def _remarks(model: pycolmap.Reconstruction, others: Models, names: Collection[s
         sizes = ", ".join(str(other.num_reg_images()) for other in others)
         lines.append(f"{len(others)} smaller models apart from the main one, of {sizes} images, are kept in models/")
     return tuple(lines)
+
+
+def _camera_remarks(model: pycolmap.Reconstruction, settings: CameraSettings) -> tuple[str, ...]:
+    """Where each image has a camera of its own that nothing is known of, and one may have taken them all."""
+    cameras = list(model.cameras.values())
+    alike = len({(camera.width, camera.height) for camera in cameras}) == 1
+    if settings.mode != "auto" or len(cameras) < 3 or not alike or any(c.has_prior_focal_length for c in cameras):
+        return ()
+    return ("no image tells its focal length, and all are of one size: if one camera took them, camera.mode=single",)
 
 
 def main(

@@ -1,9 +1,13 @@
-"""Make P_1 mean what it says: correct the confidence of trained weights on photographs they were not trained on.
+"""Make P_1 mean what it says: fit a judge of matches to pairs with known truth, and put it beside the weights.
 
-Two numbers are fitted on self-supervised pairs and put into the network's last layer; flow and cost do not change.
+It weighs what the network says of a match and what alignment found out, and says how likely the match is less than a pixel
+off. Flow and cost do not change. Pairs of photographs are made; views of rendered scenes have depth edges and walls that look
+alike, which photographs have not: name some, of few pictures far apart and of many close together (`pdc-sfm scene`).
 
 Example:
-  pdc-sfm train calibrate --weights runs/compact/best.safetensors --photos photos/ --output calibrated.safetensors
+  pdc-sfm scene --output wide seed=130 && pdc-sfm scene --output near seed=140 database=64
+  pdc-sfm train calibrate --weights runs/compact/best.safetensors --photos photos/ --scene wide --scene near \\
+      --output calibrated.safetensors
 """
 
 from __future__ import annotations
@@ -16,10 +20,11 @@ from pdc_sfm.commands.train_run import wait_without_spinning
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, required=True, help="weights to calibrate")
-    parser.add_argument("--photos", type=Path, required=True, help="folder of photographs; those training kept apart serve")
+    parser.add_argument("--photos", type=Path, required=True, help="folder of photographs; those training kept apart judge")
+    parser.add_argument("--objects", type=Path, help="folder of cut-out objects (default: shapes cut from photographs)")
+    parser.add_argument("--scene", type=Path, action="append", default=[], help="folder of `pdc-sfm scene`; repeatable")
     parser.add_argument("--output", type=Path, required=True, help="safetensors file to write")
-    parser.add_argument("--pairs", type=int, default=64, help="pairs to fit on (default: 64)")
-    parser.add_argument("--size", type=int, default=480, help="side of the images (default: 480)")
+    parser.add_argument("--pairs", type=int, default=60, help="pairs of each kind to fit to (default: 60)")
     parser.add_argument("--threads", type=int, default=2)
 
 
@@ -27,10 +32,12 @@ def run(args: argparse.Namespace) -> None:
     wait_without_spinning()
     from pdc_sfm.training.run import calibrate
 
-    result = calibrate(args.weights, args.photos, args.output, args.pairs, args.size, args.threads)
-    print("        before                 after")
-    print("  P_1   share   right    P_1   share   right")
-    for before, after in zip(result.before, result.after):
-        rows = [(row[1], row[0] / table[:, 0].sum(), row[2]) for row, table in ((before, result.before), (after, result.after))]
-        print("  ".join(f"{stated:5.3f}  {share:6.1%}  {right:6.1%}" for stated, share, right in rows))
-    print(f"scale {result.scale:.3f}, shift {result.shift:+.3f}: largest gap {result.gaps[0]:.3f} -> {result.gaps[1]:.3f}")
+    found = calibrate(args.weights, args.photos, args.output, args.objects, args.scene, args.pairs, args.threads)
+    for kind in found:
+        print(f"{kind.kind}: largest gap {kind.gaps[0]:.3f} -> {kind.gaps[1]:.3f}")
+        print("        before                 after")
+        print("  P_1   share   right    P_1   share   right")
+        for rows in zip(kind.before, kind.after):
+            shares = (row[0] / table[:, 0].sum() for row, table in zip(rows, (kind.before, kind.after)))
+            cells = (f"{row[1]:5.3f}  {share:6.1%}  {row[2]:6.1%}" for row, share in zip(rows, shares))
+            print("  ".join(cells))

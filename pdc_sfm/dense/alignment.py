@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pdc_sfm.network import LevelOutput
+from pdc_sfm.network.judge import HIGHEST, Judge, mixture_stating, stated
 from pdc_sfm.network.mixture import p_r
 from pdc_sfm.network.warp import resize, resize_area, warp
 
@@ -31,6 +32,7 @@ LIKELY = 0.03  # P_1 of cells that are worth the time
 MARGIN = 8  # cells around them
 INDEPENDENT = 30  # pixels of a window whose noise counts as independent, for the variance of its place
 ROUGHNESS = 4  # variance per squared pixel that a cell lies off its neighbours: their errors differ, their flow does not
+SURROUNDINGS = (2.5, 7.0)  # cells: of the Gaussians over which a judge sees how sure the neighbours are
 
 
 def grey(images: Tensor, size: tuple[int, int]) -> Tensor:
@@ -39,14 +41,14 @@ def grey(images: Tensor, size: tuple[int, int]) -> Tensor:
     return resize_area((images * weights).sum(1, keepdim=True), size)
 
 
-def align_likely(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
+def align_likely(output: LevelOutput, reference: Tensor, query: Tensor, judge: Judge | None = None) -> LevelOutput:
     """As `align`, of the part around all cells that may be matches: often half of the image, and nothing of unrelated ones.
 
     Each pair of a batch has a part of its own, so that its result does not depend on the others.
     """
     likely = p_r(output.log_var.float(), output.logits.float())[:, 0] > LIKELY
     stride = reference.shape[-1] // output.flow.shape[-1]
-    flow, log_var = output.flow.float().clone(), output.log_var.float().clone()
+    flow, log_var, logits = (x.float().clone() for x in (output.flow, output.log_var, output.logits))
     for n in range(len(likely)):
         if not likely[n].any():
             continue
@@ -54,10 +56,12 @@ def align_likely(output: LevelOutput, reference: Tensor, query: Tensor) -> Level
         y, x = (slice(stride * side.start, stride * side.stop) for side in (rows, columns))
         corner = flow.new_tensor((x.start, y.start)).view(2, 1, 1)
         cells, one = (n, ..., rows, columns), slice(n, n + 1)
-        part = replace(output, flow=(flow[cells] + corner)[None], log_var=log_var[cells][None])
-        part = align(part, reference[one, :, y, x], query[one])
-        flow[cells], log_var[cells] = part.flow[0] - corner, part.log_var[0]
-    return replace(output, flow=flow, log_var=log_var)
+        part = replace(
+            output, flow=(flow[cells] + corner)[None], log_var=log_var[cells][None], logits=logits[cells][None]
+        )
+        part = align(part, reference[one, :, y, x], query[one], judge)
+        flow[cells], log_var[cells], logits[cells] = part.flow[0] - corner, part.log_var[0], part.logits[0]
+    return replace(output, flow=flow, log_var=log_var, logits=logits)
 
 
 def _range(wanted: Tensor) -> slice:
@@ -66,13 +70,22 @@ def _range(wanted: Tensor) -> slice:
     return slice(max(int(places[0]) - MARGIN, 0), min(int(places[-1]) + 1 + MARGIN, len(wanted)))
 
 
-def align(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
+def align(output: LevelOutput, reference: Tensor, query: Tensor, judge: Judge | None = None) -> LevelOutput:
     """The estimate with its flow moved to where the grey images (B, 1, H, W) of the two branches fit best.
 
     How well they tell the place (a plain wall does not) is known from the fit, and from how far neighbours lie apart: the
     variance of the narrowest component grows by it, up to 1, so that confidence orders matches of which the network is
-    equally sure.
+    equally sure. A `judge` weighs all this, and says how likely each cell is right.
     """
+    found, evidence = align_with_evidence(output, reference, query)
+    if judge is None:
+        return found
+    log_var, logits = mixture_stating(stated(judge(evidence)), found.log_var)
+    return replace(found, log_var=log_var, logits=logits)
+
+
+def align_with_evidence(output: LevelOutput, reference: Tensor, query: Tensor) -> tuple[LevelOutput, Tensor | None]:
+    """The aligned estimate, and what is known of each cell, (B, EVIDENCE, h, w); None if the network states no confidence."""
     size = reference.shape[-2:]
     stride = size[-1] // output.flow.shape[-1]
     flow = start = output.flow.float()
@@ -89,9 +102,32 @@ def align(output: LevelOutput, reference: Tensor, query: Tensor) -> LevelOutput:
         step = torch.einsum("bhwij,bjhw->bihw", query_per_reference, step)
         flow = start + _limited(flow + step - start, LARGEST_SHIFT)
     noise, total = _window_means((weight * residual.square(), weight), sigma, stride).split(1, 1)
-    variance = noise / total.clamp(min=1e-3) * looseness / INDEPENDENT
-    variance = variance + ROUGHNESS * _length(flow - _smoothed(flow)).square()
-    return replace(output, flow=flow, log_var=_widened(output.log_var, variance))
+    noise = noise / total.clamp(min=1e-3)
+    roughness = _length(flow - _smoothed(flow))
+    variance = noise * looseness / INDEPENDENT + ROUGHNESS * roughness.square()
+    found = replace(output, flow=flow, log_var=_widened(output.log_var, variance))
+    if output.log_var is None:
+        return found, None
+    bend = _length(flow - _evened_out(flow))
+    fit = (noise.clamp(min=3e-4).log(), looseness.log().clamp(max=7), roughness.clamp(min=1e-4).log())
+    shape = (bend.clamp(min=1e-3).log(), F.max_pool2d(bend, 5, 1, 2).clamp(min=1e-3).log(), _zooms(query_per_reference))
+    return found, torch.cat((_confidences(output, found), *fit, *shape), 1)
+
+
+def _confidences(output: LevelOutput, aligned: LevelOutput) -> Tensor:
+    """(B, 5, h, w): what the network says, what is left of it after alignment, and how sure the surroundings are."""
+    p1 = p_r(aligned.log_var.float(), aligned.logits.float())
+    odds = torch.logit((p1 / HIGHEST).clamp(1e-4, 1 - 1e-4))
+    around = [_means(odds, sigma) / _means(torch.ones_like(odds), sigma) for sigma in SURROUNDINGS]
+    return torch.cat((output.logits[:, :1] - output.logits[:, 1:2], output.log_var[:, -1:], odds, *around), 1).float()
+
+
+def _zooms(jacobian: Tensor) -> Tensor:
+    """(B, h, w, 2, 2) -> logarithms of the least and the largest magnification (B, 2, h, w)."""
+    (a, b), (c, d) = (row.unbind(-1) for row in jacobian.unbind(-2))
+    total = (a * a + b * b + c * c + d * d) / 2
+    spread = ((a * d - b * c).square() - total.square()).neg().clamp(min=0).sqrt()
+    return torch.stack((total - spread, total + spread), 1).clamp(min=1e-12).log() / 2
 
 
 def _widened(log_var: Tensor | None, variance: Tensor) -> Tensor | None:
@@ -120,7 +156,13 @@ def _step(
 
 
 def _smoothed(flow: Tensor) -> Tensor:
-    """The flow evened out over neighbouring cells, except at edges. Linear flow, up to the border, stays the same."""
+    """The flow evened out over neighbouring cells, except at edges."""
+    evened = _evened_out(flow)
+    return torch.where(_length(evened - flow) < LARGEST_JUMP, evened, flow)
+
+
+def _evened_out(flow: Tensor) -> Tensor:
+    """Means over neighbouring cells. Linear flow, up to the border, stays the same."""
     reach = min(round(2 * SMOOTHING), min(flow.shape[-2:]) - 1)
     places = torch.arange(-reach, reach + 1, dtype=flow.dtype, device=flow.device)
     kernel = torch.exp(-0.5 * (places / SMOOTHING).square())
@@ -128,8 +170,7 @@ def _smoothed(flow: Tensor) -> Tensor:
     pad = (reach,) * 4
     x = 2 * F.pad(flow, pad, mode="replicate") - F.pad(flow, pad, mode="reflect")
     x = x.flatten(0, 1)[:, None]
-    x = F.conv2d(F.conv2d(x, kernel.view(1, 1, -1, 1)), kernel.view(1, 1, 1, -1)).view_as(flow)
-    return torch.where(_length(x - flow) < LARGEST_JUMP, x, flow)
+    return F.conv2d(F.conv2d(x, kernel.view(1, 1, -1, 1)), kernel.view(1, 1, 1, -1)).view_as(flow)
 
 
 def _limited(vectors: Tensor, longest: float) -> Tensor:
@@ -171,8 +212,12 @@ def _window_means(maps: Sequence[Tensor], sigma: float, stride: int) -> Tensor:
 
     Outside the image all is zero. Cells first: what is left is small.
     """
-    cells = torch.cat([F.avg_pool2d(x, stride) for x in maps], 1)
-    rows, columns = (_windows(side, sigma / stride, like=cells) for side in cells.shape[-2:])
+    return _means(torch.cat([F.avg_pool2d(x, stride) for x in maps], 1), sigma / stride)
+
+
+def _means(cells: Tensor, sigma: float) -> Tensor:
+    """Means of cells (B, C, h, w) under a Gaussian, in cells; outside all is zero."""
+    rows, columns = (_windows(side, sigma, like=cells) for side in cells.shape[-2:])
     return rows @ cells @ columns.T
 
 

@@ -261,7 +261,7 @@ class Estimator:
                 output = self.network.decode(references, queries)[-1]
                 if align and self._aligns:
                     greys = (torch.cat([pairs[n][side].grey for n in numbers]) for side in (0, 1))
-                    output = alignment.align_likely(output, *greys)
+                    output = alignment.align_likely(output, *greys, self.network.judge)
             for index, number in enumerate(numbers):
                 found[number] = _original(output, *pairs[number], index)
         return [found[number] for number in range(len(pairs))]

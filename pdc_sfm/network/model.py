@@ -11,6 +11,7 @@ from pdc_sfm.network.code import LOW_SIZE, ImageCode, LevelOutput
 from pdc_sfm.network.correlation import Tiles, expected_displacement, expected_position, global_correlation
 from pdc_sfm.network.decoder import Refinement, ResidualDecoder
 from pdc_sfm.network.gocor import GlobalGOCor, LocalGOCor
+from pdc_sfm.network.judge import Judge
 from pdc_sfm.network.mixture import Constraint
 from pdc_sfm.network.settings import NetworkSettings
 from pdc_sfm.network.uncertainty import Predictor, SliceMLP, SliceModule
@@ -34,6 +35,7 @@ class PDCNet(nn.Module):
             self.global_gocor = GlobalGOCor(channels[16], s.global_iterations)
             self.local_gocor = LocalGOCor(s.local_iterations, s.radius)
         self.levels = nn.ModuleDict({str(level): Level(level, s) for level in s.levels})
+        self.judge = Judge(s.judge_channels) if s.judge_channels else None  # used by `dense`, after alignment
         self.precision: torch.dtype | None = None  # of the convolutions, see `for_inference`
         self._initialise()
 

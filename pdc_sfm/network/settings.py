@@ -56,6 +56,7 @@ class NetworkSettings:
     soft_argmax: bool = False  # add the expected displacement of the correlation to each level's flow
     detach_levels: bool = False  # no gradient from a level to the flow and mixture of the level before
     passes: tuple[int, ...] = ()  # how often each local level runs on its own result, coarse to fine; none: once each
+    judge_channels: tuple[int, ...] = ()  # of the layers that judge aligned matches; none: there is no judge
 
     def __post_init__(self) -> None:
         require(self.global_iterations >= 0, "global_iterations must be 0 or more")
@@ -88,6 +89,10 @@ class NetworkSettings:
         require(
             self.backbone != "efficientnet_lite0" or len(self.pyramid_channels) == 1 + len(self.strides),
             "efficientnet_lite0 needs pyramid_channels for strides 16, 8, 4 (and 2, if it is among the strides)",
+        )
+        require(
+            not self.judge_channels or (self.mixture.components == 2 and self.uncertainty != "none"),
+            "judge_channels need a mixture of two components",
         )
         require(self.backbone != "vgg16" or not self.pyramid_channels, "vgg16 takes no pyramid_channels")
         require(self.backbone != "vgg16" or self.strides == (8, 4), "vgg16 has levels at strides 8,4 only")

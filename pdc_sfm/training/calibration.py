@@ -1,108 +1,124 @@
-"""Making P_1 mean what it says: two numbers, fitted on pairs the network was not trained on, put into its last layer.
+"""Making P_1 mean what it says: a judge of aligned matches (`network.judge`), fitted to pairs with known truth.
 
-The finest level's logits become `scale * logits`, and the first component's also `+ shift`. Nothing depends on them but
-the confidence: flow and cost stay the same.
+Pairs of different kinds have different errors (warped photographs no depth edges, views of a scene no exact planes), so
+every kind counts alike, and the judge sees enough of a cell to tell them apart. The flow stays as it is.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from pdc_sfm.dense.alignment import align, grey
-from pdc_sfm.dense.strategies import aligns
-from pdc_sfm.errors import CheckpointError
+from pdc_sfm.dense.alignment import align_likely, align_with_evidence
+from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.matches.select import highest_p_r
-from pdc_sfm.network import PDCNet, mixture
-from pdc_sfm.training.batch import Batch
-from pdc_sfm.training.loss import level_ground_truth
+from pdc_sfm.network.judge import EVIDENCE, Judge, stated
+from pdc_sfm.network.mixture import p_r
+from pdc_sfm.training.pairs import Pair
 
 FEW = 0.003  # share of the cells below which a step of P_1 says little
+BATCH = 4096  # cells of each kind in a step of the fit
+RATE = 3e-3
 
 
 @dataclass(frozen=True)
 class Observations:
-    """What a network said of many cells, and whether it was right."""
+    """What is known of many cells, what was stated of them, and whether they are right."""
 
-    log_var: Tensor  # (N, M)
-    logits: Tensor  # (N, M)
-    right: Tensor  # (N,) bool: |error|_inf below 1 px, the event P_1 is the probability of (Eq. 7)
-
-    def stated(self, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0) -> Tensor:
-        """P_1 (N,) with the logits changed."""
-        first = torch.zeros(self.logits.shape[1], dtype=self.logits.dtype)
-        first[0] = 1.0
-        logits = self.logits * scale + first * shift
-        return mixture.p_r(self.log_var[..., None, None], logits[..., None, None], 1.0).reshape(-1)
+    evidence: Tensor  # (N, EVIDENCE)
+    stated: Tensor  # (N,) P_1 of the network as it is
+    right: (
+        Tensor  # (N,) bool: |error|_inf below 1 px of the network's input, the event P_1 is the probability of (Eq. 7)
+    )
 
 
-@torch.no_grad()
-def observe(network: PDCNet, batches: Iterable[Batch]) -> Observations:
-    """The finest level's statements at visible cells, and whether the flow, aligned as in use, is right there."""
-    network.eval()
-    parts: list[tuple[Tensor, Tensor, Tensor]] = []
-    for batch in batches:
-        level = network(batch.reference, batch.query)[-1]
-        if level.logits is None or level.logits.shape[1] < 2:
-            raise CheckpointError("only a mixture of two or more components can be calibrated")
-        if aligns(network):
-            level = align(level, grey(batch.reference, level.reference_size), grey(batch.query, level.query_size))
-        target, valid, hidden = level_ground_truth(level, batch, max_jump=6.0)
-        seen = valid & ~hidden
-        right = (level.flow - target).abs().amax(1) < 1
-        parts.append((level.log_var.movedim(1, -1)[seen], level.logits.movedim(1, -1)[seen], right[seen]))
-    log_var, logits, right = (torch.cat(column) for column in zip(*parts))
-    return Observations(log_var.double(), logits.double(), right)
+@torch.inference_mode()
+def observe(estimator: Estimator, pairs: Iterable[Pair]) -> Observations:
+    """All cells that the query shows, matched and aligned as in use."""
+    network, parts = estimator.network, []
+    for pair in pairs:
+        reference, query = estimator.encode(pair.reference), estimator.encode(pair.query)
+        output = network.decode(reference.code, query.code)[-1]
+        aligned, evidence = align_with_evidence(output, reference.grey, query.grey)
+        now = align_likely(output, reference.grey, query.grey, network.judge)
+        target, seen = _truth(pair, output.flow.shape[-2:], output.reference_size, output.query_size)
+        right = (aligned.flow[0] - target).abs().amax(0) < 1
+        rows = (evidence[0].movedim(0, -1), p_r(now.log_var, now.logits)[0, 0], right)
+        parts.append([row[seen].clone() for row in rows])
+    return Observations(*(torch.cat(column) for column in zip(*parts)))
 
 
-def fit(seen: Observations) -> tuple[float, float]:
-    """Scale and shift after which P_1 and the share of right cells agree best, in every step of P_1 alike.
+def _truth(
+    pair: Pair, cells: tuple[int, int], size: tuple[int, int], query_size: tuple[int, int]
+) -> tuple[Tensor, Tensor]:
+    """Flow (2, h, w) at the centres of cells, in pixels of the network's inputs, and whether the query shows it (h, w).
 
-    No likelihood: most cells are right more often than P_1 can say (0.573), and would drag all others up.
+    At an edge the pixel next to the centre decides: a cell there is on one of the two surfaces, not between them.
     """
-    from scipy.optimize import brute, fmin
+    image, seen_by = pair.reference.shape[:2], pair.query.shape[:2]
+    rows, columns = ((np.arange(n) + 0.5) / n for n in cells)
+    place = np.stack(np.meshgrid(columns, rows), -1)  # (h, w, 2), shares of the image
+    centre = place * image[::-1] - 0.5
+    pixel = np.clip(np.rint(centre), 0, np.subtract(image[::-1], 1)).astype(int)
+    at = (pixel[..., 1], pixel[..., 0])
+    target = (centre + pair.flow[at] + 0.5) * np.divide(query_size, seen_by)[::-1] - place * size[::-1]
+    return torch.from_numpy(target).float().movedim(-1, 0), torch.from_numpy(pair.visible[at])
 
-    def misfit(parameters: np.ndarray) -> float:
-        gaps, counts = _gaps(reliability(seen.stated(math.exp(parameters[0]), parameters[1]), seen.right))
-        weights = np.minimum(counts / (FEW * counts.sum()), 1)
-        return float((weights * gaps**2).sum() / weights.sum() + 1e-4 * np.square(parameters).sum())
 
-    log_scale, shift = brute(misfit, (slice(-1.5, 1.6, 0.35), slice(-4.1, 4.2, 0.7)), finish=partial(fmin, disp=False))
-    return math.exp(log_scale), float(shift)
+def fit(kinds: Sequence[Observations], channels: tuple[int, ...], steps: int = 2500, seed: int = 0) -> Judge:
+    """A judge whose probabilities are those of being right, for all kinds of pairs alike."""
+    torch.manual_seed(seed)
+    everything = torch.cat([kind.evidence for kind in kinds])
+    mean, scale = everything.mean(0), everything.std(0).clamp(min=1e-3)
+    judge = Judge(channels)
+    optimiser = torch.optim.Adam(judge.parameters(), RATE)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    for _ in range(steps):
+        loss = torch.zeros(())
+        for kind in kinds:
+            chosen = torch.randint(len(kind.right), (BATCH,))
+            odds = _odds(judge, (kind.evidence[chosen] - mean) / scale)
+            loss = loss + F.binary_cross_entropy_with_logits(odds, kind.right[chosen].float())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+    first = judge.layers[0]
+    with torch.no_grad():  # from now on it takes the evidence as it is
+        first.weight /= scale.view(1, EVIDENCE, 1, 1)
+        first.bias -= (first.weight * mean.view(1, EVIDENCE, 1, 1)).sum((1, 2, 3))
+    return judge.eval()
 
 
-def _gaps(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Stated minus true share of the steps, and their numbers of cells. The last one cannot state more than it does."""
-    gaps = table[:, 1] - table[:, 2]
-    gaps[-1] = max(gaps[-1], 0.0)
-    return gaps, table[:, 0]
+def _odds(judge: Judge, evidence: Tensor) -> Tensor:
+    """(N, EVIDENCE) -> (N,): the cells as one row of a map."""
+    return judge(evidence.T[None, :, None]).reshape(-1)
 
 
 @torch.no_grad()
-def apply(network: PDCNet, scale: float, shift: float) -> None:
-    """Put scale and shift into the finest level's last layer."""
-    level = network.levels[str(network.settings.levels[-1])]
-    layer, first = getattr(level.predictor, "output", level.predictor), level.constraint.inputs
-    layer.weight[first:] *= scale
-    layer.bias[first:] *= scale
-    layer.bias[first] += shift
+def judged(judge: Judge, seen: Observations) -> Tensor:
+    """P_1 (N,) as the judge states it."""
+    return stated(_odds(judge, seen.evidence))
 
 
-def reliability(stated: Tensor, right: Tensor, bins: int = 10) -> np.ndarray:
+def reliability(said: Tensor, right: Tensor, bins: int = 10) -> np.ndarray:
     """(bins, 3): pixels, mean P_1 and share of right ones, in equal steps of P_1 up to the highest it can take."""
-    which = (stated / highest_p_r(1.0) * bins).long().clamp(0, bins - 1).numpy()
+    which = (said / highest_p_r(1.0) * bins).long().clamp(0, bins - 1).numpy()
     counts = np.bincount(which, minlength=bins)
-    sums = [np.bincount(which, weight.double().numpy(), minlength=bins) for weight in (stated, right)]
+    sums = [np.bincount(which, weight.double().numpy(), minlength=bins) for weight in (said, right)]
     return np.stack([counts, *(total / np.maximum(counts, 1) for total in sums)], 1)
 
 
 def largest_gap(table: np.ndarray) -> float:
-    """The largest difference between stated and true share, over steps with more than a few of the cells."""
-    gaps, counts = _gaps(table)
-    return float(np.abs(gaps[counts >= FEW * counts.sum()]).max())
+    """The largest difference between stated and true share, over steps with more than a few of the cells.
+
+    No step can state more than the highest P_1: shares above it count as that.
+    """
+    counts, said, right = table.T
+    gaps = np.abs(said - np.minimum(right, highest_p_r(1.0)))
+    return float(gaps[counts >= FEW * counts.sum()].max())

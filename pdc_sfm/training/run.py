@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
+from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.errors import UserError
-from pdc_sfm.network import PDCNet
 from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import load_settings, require
 from pdc_sfm.training import calibration
-from pdc_sfm.training.batch import collate
+from pdc_sfm.training.calibration_pairs import calibration_kinds
 from pdc_sfm.training.machine import prepare_process, say
 from pdc_sfm.training.megadepth import open_megadepth
 from pdc_sfm.training.options import TrainSettings
-from pdc_sfm.training.pairs import PairSettings
 from pdc_sfm.training.photographs import open_cutouts, open_photographs
 from pdc_sfm.training.rendered import RenderedScene, RenderedSource
 from pdc_sfm.training.sources import FixedPairs, MixedSource, Source, SyntheticSource
 from pdc_sfm.training.supervision import ModelScene, RealSource, Scene
 from pdc_sfm.training.trainer import TrainResult, train
-from pdc_sfm.weights import built_in_path, fill, read_checkpoint, save_network
-from pdc_sfm.weights.checkpoint import BUILT_IN, METADATA_KEY
+from pdc_sfm.weights import built_in_path, load_network, read_checkpoint
+from pdc_sfm.weights.checkpoint import BUILT_IN, METADATA_KEY, save_tensors
+
+JUDGE = (24, 24)  # channels of a judge's layers
 
 
 def train_on_folders(
@@ -79,18 +82,17 @@ def finetune(
     overrides: Sequence[str] = (),
 ) -> TrainResult:
     """Adapt a network to a reconstruction: its correspondences, mixed with self-supervised pairs of the same images."""
-    architecture = read_checkpoint(built_in_path() if weights == BUILT_IN else weights).settings
+    architecture = read_checkpoint(built_in_path() if weights == BUILT_IN else weights).without_judge().settings
     settings = load_settings(TrainSettings, preset_path(config, "train"), overrides)
     settings = replace(settings, network=architecture, start_from=str(weights))
     return train_on_folders(photos or images, settings, output, models=[(model, images)])
 
 
 @dataclass(frozen=True)
-class CalibrationResult:
-    """What calibration changed: tables as of `calibration.reliability` before and after, on pairs not fitted on."""
+class Calibration:
+    """What calibration changed of one kind of pairs: tables as of `calibration.reliability`, on pairs not fitted on."""
 
-    scale: float
-    shift: float
+    kind: str
     before: np.ndarray
     after: np.ndarray
 
@@ -101,20 +103,34 @@ class CalibrationResult:
 
 
 def calibrate(
-    weights: Path, photos: Path, output: Path, pairs: int = 64, size: int = 480, threads: int = 2
-) -> CalibrationResult:
-    """Calibrate weights on warped photographs that training kept apart; every fourth pair judges the fit."""
+    weights: Path,
+    photos: Path,
+    output: Path,
+    objects: Path | None = None,
+    scenes: Sequence[Path] = (),
+    pairs: int = 60,
+    threads: int = 2,
+) -> list[Calibration]:
+    """Fit a judge to `pairs` pairs of each kind: warped photographs, such with objects, and every rendered scene.
+
+    The judging pairs are of photographs kept out of training, and of each scene every fifth pair.
+    """
     prepare_process(threads)
-    given = read_checkpoint(weights)
-    network = PDCNet(given.settings)
-    fill(network, given)
-    fixed = FixedPairs(open_photographs(photos, "validation"), None, PairSettings())
-    samples = fixed.moderate(pairs - pairs // 4, (size, size)) + fixed.hard(pairs // 4, (size, size))
-    judging = samples[::4]
-    fitting = [sample for number, sample in enumerate(samples) if number % 4]
-    scale, shift = calibration.fit(calibration.observe(network, (collate([sample]) for sample in fitting)))
-    seen = calibration.observe(network, (collate([sample]) for sample in judging))
-    tables = [calibration.reliability(stated, seen.right) for stated in (seen.stated(), seen.stated(scale, shift))]
-    calibration.apply(network, scale, shift)
-    save_network(output, network, extra={k: v for k, v in given.metadata.items() if k != METADATA_KEY})
-    return CalibrationResult(scale, shift, *tables)
+    given = read_checkpoint(weights).without_judge()
+    kinds = calibration_kinds(photos, open_cutouts(objects) if objects else None, scenes, pairs)
+    estimator = Estimator(load_network(weights))
+    fitting, judging = [], []
+    for kind in kinds:
+        shown = tqdm((pair for part in (kind.fitting, kind.judging) for pair in part), kind.name, unit="pair")
+        shown.total = len(kind.fitting) + len(kind.judging)
+        fitting.append(calibration.observe(estimator, itertools.islice(shown, len(kind.fitting))))
+        judging.append(calibration.observe(estimator, shown))
+    judge = calibration.fit(fitting, JUDGE)
+    tensors = given.tensors | {f"judge.{name}": tensor for name, tensor in judge.state_dict().items()}
+    extra = {key: value for key, value in given.metadata.items() if key != METADATA_KEY}
+    save_tensors(output, tensors, replace(given.settings, judge_channels=JUDGE), extra=extra)
+    found = []
+    for kind, seen in zip(kinds, judging):
+        both = seen.stated, calibration.judged(judge, seen)
+        found.append(Calibration(kind.name, *(calibration.reliability(said, seen.right) for said in both)))
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,11 @@ class Checkpoint:
     @property
     def parameters(self) -> int:
         return sum(t.numel() for t in self.tensors.values() if t.is_floating_point())
+
+    def without_judge(self) -> Checkpoint:
+        """The network alone: a judge is of the weights it was fitted to, and of no others."""
+        tensors = {name: tensor for name, tensor in self.tensors.items() if not name.startswith("judge.")}
+        return replace(self, settings=replace(self.settings, judge_channels=()), tensors=tensors)
 
     @property
     def complete(self) -> bool:

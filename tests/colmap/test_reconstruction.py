@@ -261,3 +261,26 @@ def test_weak_pairs_find_no_cameras(inputs, monkeypatch, word, seen):
 def test_what_is_weak_is_a_share():
     with pytest.raises(SettingsError, match="weak_pairs=2"):
         ReconstructionSettings(weak_pairs=2)
+
+
+def model_of(sizes, known=False):
+    model = pycolmap.Reconstruction()
+    for number, size in enumerate(sizes, start=1):
+        camera = pycolmap.Camera(camera_id=number, model="SIMPLE_RADIAL", width=size[0], height=size[1], params=[500, 1, 1, 0])
+        camera.has_prior_focal_length = known
+        model.add_camera(camera)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("sizes", "known", "mode", "says"),
+    [
+        ([(640, 480)] * 3, False, "auto", True),
+        ([(640, 480)] * 3, True, "auto", False),  # EXIF tells the focal lengths
+        ([(640, 480)] * 3, False, "per_image", False),  # as wished
+        ([(640, 480), (480, 640), (640, 480)], False, "auto", False),
+    ],
+)
+def test_cameras_that_may_be_one_are_remarked_upon(sizes, known, mode, says):
+    remarks = reconstruction._camera_remarks(model_of(sizes, known), CameraSettings(mode=mode))
+    assert [("camera.mode=single" in remark) for remark in remarks] == [True] * says

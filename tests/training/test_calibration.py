@@ -1,67 +1,120 @@
-"""Calibration: known distortions of the confidence are found and undone."""
+"""Calibration: a judge's word is the share of right cells, and nothing but the confidence changes."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
+from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.matches.select import highest_p_r
-from pdc_sfm.network import NetworkSettings, PDCNet
+from pdc_sfm.network import for_inference
+from pdc_sfm.network.judge import EVIDENCE, HIGHEST, LITERAL, Judge, mixture_stating, stated
 from pdc_sfm.network.mixture import p_r
-from pdc_sfm.training.calibration import Observations, apply, fit, largest_gap, reliability
+from pdc_sfm.training.calibration import Observations, fit, judged, largest_gap, observe, reliability
+from pdc_sfm.training.pairs import PairSettings, fixed_pairs
+from pdc_sfm.training.warps import WarpSettings
+from pdc_sfm.weights import load_network
 
 
-def honest(count=400_000):
-    """Cells that are right as often as they say."""
-    torch.manual_seed(0)
-    log_var = torch.stack([torch.zeros(count), torch.empty(count).uniform_(1, 10)], 1).double()
-    logits = (3 * torch.randn(count, 2)).double()
-    stated = p_r(log_var[..., None, None], logits[..., None, None], 1.0).reshape(-1)
-    return log_var, logits, torch.rand(count) < stated
+def observations(seed, count=200_000):
+    """Cells that are right with a probability that two of the numbers known of them give; what was stated boasts."""
+    generator = torch.Generator().manual_seed(seed)
+    evidence = torch.randn(count, EVIDENCE, generator=generator) * 3 + 5
+    odds = (evidence[:, 0] - 5) / 2 + (evidence[:, 7] - 5) / 3
+    right = torch.rand(count, generator=generator) < torch.sigmoid(odds)
+    return Observations(evidence, stated(odds + 1.5), right)
 
 
-def test_honest_statements_stay_as_they_are():
-    scale, shift = fit(Observations(*honest()))
-    assert scale == pytest.approx(1, abs=0.03)
-    assert shift == pytest.approx(0, abs=0.05)
+def test_a_judge_finds_how_likely_cells_are_right():
+    judge = fit([observations(0), observations(1)], (8,), steps=400)
+    seen = observations(2)
+    assert largest_gap(reliability(seen.stated, seen.right)) > 0.1
+    assert largest_gap(reliability(judged(judge, seen), seen.right)) < 0.03
 
 
-def test_a_boast_is_undone():
-    log_var, logits, right = honest()
-    boast = Observations(log_var, logits * 2 + torch.tensor([1.5, 0.0]), right)
-    assert largest_gap(reliability(boast.stated(), right)) > 0.1
-    scale, shift = fit(boast)
-    assert scale == pytest.approx(0.5, abs=0.03)  # logits / 2 - 0.75
-    assert shift == pytest.approx(-0.75, abs=0.05)
-    assert largest_gap(reliability(boast.stated(scale, shift), right)) < 0.02
+def test_kinds_count_alike_however_many_cells_they_have():
+    """Of two kinds that contradict each other, one a hundred times the size, the truth lies in the middle."""
+    evidence = torch.zeros(100_000, EVIDENCE)
+    kinds = [Observations(evidence, evidence[:, 0], torch.ones(100_000, dtype=torch.bool))]
+    kinds += [Observations(evidence[:1000], evidence[:1000, 0], torch.zeros(1000, dtype=torch.bool))]
+    judge = fit(kinds, (4,), steps=200)
+    assert judge(torch.zeros(1, EVIDENCE, 1, 1)).item() == pytest.approx(0, abs=0.05)
 
 
 def test_reliability_counts_every_cell_once_up_to_the_highest_value():
-    stated = torch.tensor([0.0, 0.3, highest_p_r(1.0)])
-    table = reliability(stated, torch.tensor([False, True, True]))
+    said = torch.tensor([0.0, 0.3, highest_p_r(1.0)])
+    table = reliability(said, torch.tensor([False, True, True]))
     assert table[:, 0].sum() == 3
     assert table[-1].tolist() == [1, pytest.approx(highest_p_r(1.0)), 1]
 
 
-def test_the_last_layer_takes_it_in_and_the_flow_stays():
-    torch.manual_seed(0)
-    network = PDCNet(
-        NetworkSettings(
-            backbone="efficientnet_lite0",
-            shared_backbone=True,
-            pyramid_channels=(8, 8, 8),
-            correlation="plain",
-            radius=2,
-            decoder_channels=(8, 8, 8, 8, 8),
-            refined_levels=(),
-            slice_layers="mlp",
-            slice_channels=(8, 8, 8, 4),
-        )
-    ).eval()
-    images = torch.rand(2, 1, 3, 64, 64)
-    with torch.no_grad():
-        before = network(*images)[-1]
-        apply(network, 0.5, -0.75)
-        after = network(*images)[-1]
-    assert torch.equal(before.flow, after.flow)
-    assert torch.equal(before.log_var, after.log_var)
-    expected = before.logits * 0.5 + torch.tensor([-0.75, 0.0]).view(1, 2, 1, 1)
-    assert torch.allclose(after.logits, expected, atol=1e-5)
+def test_what_is_stated_is_the_probability_and_where_no_mixture_can_state_it_keeps_its_order():
+    odds = torch.linspace(-8, 12, 401)
+    said = stated(odds)
+    low = torch.sigmoid(odds) <= LITERAL
+    assert torch.allclose(said[low], torch.sigmoid(odds[low]))
+    assert said[~low].min() > LITERAL
+    assert (said.diff() > 0).all()
+    assert said.max() < HIGHEST == pytest.approx(highest_p_r(1.0))
+
+
+def test_the_mixture_states_what_the_judge_says():
+    p1 = torch.linspace(0.02, 0.57, 56).view(1, 1, 7, 8)
+    log_var = torch.stack((torch.zeros(7, 8), torch.linspace(1, 12, 56).view(7, 8)))[None]
+    assert torch.allclose(p_r(*mixture_stating(p1, log_var)), p1, atol=1e-5)
+
+
+class Noise:
+    """A photograph of soft spots, for pairs whose truth is known."""
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        import cv2
+
+        spots = np.random.default_rng(index).uniform(0, 255, (60, 80, 3)).astype(np.float32)
+        return cv2.resize(spots, (800, 600), interpolation=cv2.INTER_CUBIC).clip(0, 255).astype(np.uint8)
+
+    def other(self, index, rng):
+        return 0
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """The built-in network without its judge, and what it says of a small pair."""
+    network = load_network()
+    network.judge = None
+    view = WarpSettings(homography=1, affine=0, tps=0, mixed=0, moderate=1, rotated=0, strong=0, moderate_rotation=5)
+    settings = PairSettings(size=(256, 320), objects=0, perturbations=False, unrelated=0, mask="none", warp=view)
+    pairs = list(fixed_pairs(Noise(), 1, 0, settings))
+    estimator = Estimator(network)
+    estimator = replace(estimator, settings=replace(estimator.settings, min_side=256))
+    return estimator, pairs, observe(estimator, pairs)
+
+
+def test_observations_are_of_cells_that_the_query_shows(seen):
+    _, pairs, found = seen
+    assert len(found.right) == pytest.approx(pairs[0].visible.sum() / 16, rel=0.1)
+    assert found.evidence.shape == (len(found.right), EVIDENCE)
+    assert torch.isfinite(found.evidence).all()
+    sure = found.stated > 0.3
+    assert sure.sum() > 500
+    assert found.right[sure].float().mean() > 0.8
+
+
+def test_the_estimate_says_what_the_judge_says_and_the_flow_stays(seen):
+    estimator, pairs, found = seen
+    before = estimator.estimate(*(estimator.encode(image) for image in (pairs[0].reference, pairs[0].query)))
+    judge = Judge((4,))
+    torch.nn.init.zeros_(judge.layers[-1].weight)
+    torch.nn.init.constant_(judge.layers[-1].bias, -1.0)
+    network = for_inference(load_network())
+    network.judge = judge
+    judged_by = replace(estimator, network=network)
+    after = judged_by.estimate(*(judged_by.encode(image) for image in (pairs[0].reference, pairs[0].query)))
+    assert np.array_equal(before.flow, after.flow)
+    likely = before.confidence() > 0.1
+    assert likely.sum() > 500
+    assert np.allclose(after.confidence()[likely], 1 / (1 + np.e), atol=1e-4)

@@ -1,0 +1,62 @@
+"""`pdc-sfm train calibrate`: from folders to weights that hold a judge."""
+
+import functools
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from pdc_sfm.cli import main
+from pdc_sfm.training import calibration
+from pdc_sfm.training.calibration_pairs import calibration_kinds
+from pdc_sfm.training.photographs import held_out
+from pdc_sfm.weights import built_in_path, load_network, read_checkpoint
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """A few photographs of soft spots, some of which training would keep apart."""
+    folder = tmp_path_factory.mktemp("photos")
+    names = [f"{number:03}.png" for number in range(400)]
+    for number, name in enumerate([n for n in names if held_out(n)][:2] + [n for n in names if not held_out(n)][:3]):
+        spots = np.random.default_rng(number).uniform(0, 255, (30, 40, 3)).astype(np.float32)
+        image = cv2.resize(spots, (640, 480), interpolation=cv2.INTER_CUBIC).clip(0, 255).astype(np.uint8)
+        cv2.imwrite(str(folder / name), image)
+    return folder
+
+
+def test_every_kind_has_pairs_to_fit_and_others_to_judge(photos):
+    for kind in calibration_kinds(photos, None, (), 4):
+        fitting, judging = list(kind.fitting), list(kind.judging)
+        assert (len(fitting), len(judging)) == (len(kind.fitting), len(kind.judging)) == (4, 1)
+        assert all(pair.visible.any() for pair in fitting + judging)
+        assert np.array_equal(fitting[0].flow, next(iter(kind.fitting)).flow)  # the same again
+
+
+def test_the_command_adds_a_judge_and_leaves_the_network(photos, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(calibration, "fit", functools.partial(calibration.fit, steps=20))
+    output = tmp_path / "judged.safetensors"
+    command = ["train", "calibrate", "--weights", str(built_in_path()), "--photos", str(photos), "--pairs", "2"]
+    assert main([*command, "--output", str(output), "--threads", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "warped photographs: largest gap" in said
+    assert "moving objects: largest gap" in said
+    before, after = read_checkpoint(built_in_path()), read_checkpoint(output)
+    assert after.complete
+    for name, tensor in before.without_judge().tensors.items():
+        assert torch.equal(tensor.float(), after.tensors[name].float()), name
+    assert load_network(output).judge is not None
+
+
+def test_training_goes_on_from_the_network_alone():
+    bare = read_checkpoint(built_in_path()).without_judge()
+    assert bare.settings.judge_channels == ()
+    assert not [name for name in bare.tensors if name.startswith("judge.")]
+
+
+def test_an_empty_folder_is_answered_in_one_line(tmp_path, capsys):
+    (tmp_path / "none").mkdir()
+    command = ["train", "calibrate", "--weights", str(built_in_path()), "--photos", str(tmp_path / "none")]
+    assert main([*command, "--output", str(tmp_path / "out.safetensors")]) == 2
+    assert "no usable photograph" in capsys.readouterr().err
