@@ -18,7 +18,7 @@ from pdc_sfm.weights import built_in_path, load_network, read_checkpoint
 def photos(tmp_path_factory):
     """A few photographs of soft spots, some of which training would keep apart."""
     folder = tmp_path_factory.mktemp("photos")
-    names = [f"{number:03}.png" for number in range(400)]
+    names = [f"{number}x.png" for number in range(400)]
     for number, name in enumerate([n for n in names if held_out(n)][:2] + [n for n in names if not held_out(n)][:3]):
         spots = np.random.default_rng(number).uniform(0, 255, (30, 40, 3)).astype(np.float32)
         image = cv2.resize(spots, (640, 480), interpolation=cv2.INTER_CUBIC).clip(0, 255).astype(np.uint8)
