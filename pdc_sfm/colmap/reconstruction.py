@@ -29,7 +29,7 @@ from pdc_sfm.settings import require, to_dict
 FEW_PARTNERS = 4
 
 ENOUGH = 0.8  # of the images registered: cameras are not looked for again
-SURE = 0.45  # score of the matches used then; the highest is 0.57
+SURE = 0.55  # score of the matches used then; the highest is 0.57
 
 
 @dataclasses.dataclass(frozen=True)
