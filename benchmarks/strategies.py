@@ -62,7 +62,7 @@ class Counted:
     """A network that counts what is asked of it."""
 
     def __init__(self, network: PDCNet) -> None:
-        self.network, self.settings = network, network.settings
+        self.network, self.settings, self.judge = network, network.settings, network.judge
         self.counts = np.zeros(3, int)  # images encoded, pairs decoded, looks
 
     def encode(self, images: Tensor) -> ImageCode:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
 MOST_KEYPOINTS = 2000  # of an image, for a search
+KEYPOINT_BYTES = 4 * (128 + 2)  # a descriptor and its place
 DETAIL = 2  # images are kept at up to twice the network's resolution, for views that magnify
 
 
@@ -39,6 +40,7 @@ class EncodedView:
     view: View
     code: ImageCode
     grey: Tensor | None = None  # (1, 1, H, W), for alignment
+    searched: bool = False  # a search may add keypoints
 
     @functools.cached_property
     def keypoints(self) -> Description:
@@ -48,7 +50,8 @@ class EncodedView:
     @property
     def nbytes(self) -> int:
         grey = 0 if self.grey is None else self.grey.numel() * self.grey.element_size()
-        return self.code.nbytes + self.view.source.nbytes + grey
+        keypoints = MOST_KEYPOINTS * KEYPOINT_BYTES if self.searched else 0  # also before they are found: it must not grow
+        return self.code.nbytes + self.view.source.nbytes + grey + keypoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,8 @@ class Estimator:
             raise ImageError(f"{name} is {width}x{height} pixels: at least {SMALLEST}x{SMALLEST} are needed")
         size = fitted_size((width, height), self.settings.min_side, self.settings.max_side)
         encoded = self._encode(View.whole(image, (width, height), size), name)
-        return replace(encoded, view=replace(encoded.view, source=self._kept_pixels(image, size)))
+        view = replace(encoded.view, source=self._kept_pixels(image, size))
+        return replace(encoded, view=view, searched=self.settings.method == "search")
 
     def estimate(self, reference: EncodedView, query: EncodedView) -> DenseEstimate:
         """Where every cell of the reference lies in the query, by the strategy of the settings."""

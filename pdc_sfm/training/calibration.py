@@ -32,9 +32,7 @@ class Observations:
 
     evidence: Tensor  # (N, EVIDENCE)
     stated: Tensor  # (N,) P_1 of the network as it is
-    right: (
-        Tensor  # (N,) bool: |error|_inf below 1 px of the network's input, the event P_1 is the probability of (Eq. 7)
-    )
+    right: Tensor  # (N,) bool: |error|_inf below 1 px, the event P_1 is the probability of (Eq. 7)
 
 
 @torch.inference_mode()

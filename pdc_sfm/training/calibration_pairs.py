@@ -61,7 +61,7 @@ def calibration_kinds(
 
 
 def _planes(photos: PhotoSource, count: int) -> Iterator[Pair]:
-    """Every other pair with nothing changed but the view, the others as another camera saw them, by day or night."""
+    """Half of the pairs with nothing changed but the view, the others as another camera saw them, by day or night."""
     clean = replace(_PLANES, photometric=PhotometricSettings(strength=0))
     yield from fixed_pairs(photos, count // 2, 11, clean)
     yield from fixed_pairs(photos, count - count // 2, 12, _PLANES)

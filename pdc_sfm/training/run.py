@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from pdc_sfm.dense.strategies import Estimator
-from pdc_sfm.errors import UserError
+from pdc_sfm.dense.strategies import Estimator, aligns
+from pdc_sfm.errors import CheckpointError, UserError
 from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import load_settings, require
 from pdc_sfm.training import calibration
@@ -116,9 +116,13 @@ def calibrate(
     The judging pairs are of photographs kept out of training, and of each scene every fifth pair.
     """
     prepare_process(threads)
+    require(pairs >= 1, f"{pairs} pairs: at least one of each kind is needed")
     given = read_checkpoint(weights).without_judge()
+    settings = replace(given.settings, judge_channels=JUDGE)
     kinds = calibration_kinds(photos, open_cutouts(objects) if objects else None, scenes, pairs)
     estimator = Estimator(load_network(weights))
+    if not aligns(estimator.network):
+        raise CheckpointError(f"{weights} is {given.network}, used as published: only networks that are aligned are judged")
     fitting, judging = [], []
     for kind in kinds:
         shown = tqdm((pair for part in (kind.fitting, kind.judging) for pair in part), kind.name, unit="pair")
@@ -128,7 +132,7 @@ def calibrate(
     judge = calibration.fit(fitting, JUDGE)
     tensors = given.tensors | {f"judge.{name}": tensor for name, tensor in judge.state_dict().items()}
     extra = {key: value for key, value in given.metadata.items() if key != METADATA_KEY}
-    save_tensors(output, tensors, replace(given.settings, judge_channels=JUDGE), extra=extra)
+    save_tensors(output, tensors, settings, extra=extra)
     found = []
     for kind, seen in zip(kinds, judging):
         both = seen.stated, calibration.judged(judge, seen)

@@ -185,6 +185,14 @@ def test_a_direct_strategy_keeps_no_pixels(ideal_network, photograph):
     assert heavy.nbytes == heavy.code.nbytes + image.nbytes
 
 
+def test_a_search_counts_the_keypoints_it_keeps_before_it_finds_them(ideal_network, photograph):
+    settings = DenseSettings(subpixel=False, min_side=None, method="search")
+    encoded = Estimator(ideal_network(), settings).encode(photograph(similarity(), SIZE))
+    before = encoded.nbytes
+    points, words = encoded.keypoints
+    assert encoded.nbytes == before >= encoded.code.nbytes + points.nbytes + words.nbytes
+
+
 def test_magnifying_views_use_the_detail_the_original_has(ideal_network, photograph):
     """A query kept at twice the network's resolution is warped from there."""
     image = photograph(similarity(), SIZE)

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from pdc_sfm.cli import main
+from pdc_sfm.network import PDCNet
 from pdc_sfm.training import calibration
 from pdc_sfm.training.calibration_pairs import calibration_kinds
 from pdc_sfm.training.photographs import held_out
-from pdc_sfm.weights import built_in_path, load_network, read_checkpoint
+from pdc_sfm.weights import built_in_path, load_network, read_checkpoint, save_network
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +61,17 @@ def test_an_empty_folder_is_answered_in_one_line(tmp_path, capsys):
     command = ["train", "calibrate", "--weights", str(built_in_path()), "--photos", str(tmp_path / "none")]
     assert main([*command, "--output", str(tmp_path / "out.safetensors")]) == 2
     assert "no usable photograph" in capsys.readouterr().err
+
+
+def test_a_network_used_as_published_is_refused_at_once(photos, tmp_path, capsys):
+    weights = tmp_path / "published.safetensors"
+    save_network(weights, PDCNet())
+    command = ["train", "calibrate", "--weights", str(weights), "--photos", str(photos)]
+    assert main([*command, "--output", str(tmp_path / "out.safetensors")]) == 2
+    assert "used as published" in capsys.readouterr().err
+
+
+def test_no_pairs_are_refused(photos, tmp_path, capsys):
+    command = ["train", "calibrate", "--weights", str(built_in_path()), "--photos", str(photos), "--pairs", "0"]
+    assert main([*command, "--output", str(tmp_path / "out.safetensors")]) == 2
+    assert "0 pairs: at least one" in capsys.readouterr().err
