@@ -103,12 +103,12 @@ def align_with_evidence(output: LevelOutput, reference: Tensor, query: Tensor) -
         flow = start + _limited(flow + step - start, LARGEST_SHIFT)
     noise, total = _window_means((weight * residual.square(), weight), sigma, stride).split(1, 1)
     noise = noise / total.clamp(min=1e-3)
-    roughness = _length(flow - _smoothed(flow))
+    bend = _length(flow - _evened_out(flow))
+    roughness = bend * (bend < LARGEST_JUMP)
     variance = noise * looseness / INDEPENDENT + ROUGHNESS * roughness.square()
     found = replace(output, flow=flow, log_var=_widened(output.log_var, variance))
     if output.log_var is None:
         return found, None
-    bend = _length(flow - _evened_out(flow))
     fit = (noise.clamp(min=3e-4).log(), looseness.log().clamp(max=7), roughness.clamp(min=1e-4).log())
     shape = (bend.clamp(min=1e-3).log(), F.max_pool2d(bend, 5, 1, 2).clamp(min=1e-3).log(), _zooms(query_per_reference))
     return found, torch.cat((_confidences(output, found), *fit, *shape), 1)
