@@ -1,7 +1,7 @@
 """Make P_1 mean what it says: fit a judge of matches to pairs with known truth, and put it beside the weights.
 
 It weighs what the network says of a match and what alignment found out, and says how likely the match is less than a pixel
-off. Flow and cost do not change. Pairs of photographs are made; views of rendered scenes have depth edges and walls that look
+off. The flow does not change. Pairs of photographs are made; views of rendered scenes have depth edges and walls that look
 alike, which photographs have not: name some, of few pictures far apart and of many close together (`pdc-sfm scene`).
 
 Example:

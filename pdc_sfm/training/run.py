@@ -119,10 +119,10 @@ def calibrate(
     require(pairs >= 1, f"{pairs} pairs: at least one of each kind is needed")
     given = read_checkpoint(weights).without_judge()
     settings = replace(given.settings, judge_channels=JUDGE)
-    kinds = calibration_kinds(photos, open_cutouts(objects) if objects else None, scenes, pairs)
     estimator = Estimator(load_network(weights))
     if not aligns(estimator.network):
         raise CheckpointError(f"{weights} is {given.network}, used as published: only networks that are aligned are judged")
+    kinds = calibration_kinds(photos, open_cutouts(objects) if objects else None, scenes, pairs)
     fitting, judging = [], []
     for kind in kinds:
         shown = tqdm((pair for part in (kind.fitting, kind.judging) for pair in part), kind.name, unit="pair")

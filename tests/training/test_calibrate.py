@@ -9,8 +9,12 @@ import torch
 
 from pdc_sfm.cli import main
 from pdc_sfm.network import PDCNet
+from pdc_sfm.presets import preset_path
+from pdc_sfm.settings import load_settings
 from pdc_sfm.training import calibration
 from pdc_sfm.training.calibration_pairs import calibration_kinds
+from pdc_sfm.training.initial import initial_network
+from pdc_sfm.training.options import TrainSettings
 from pdc_sfm.training.photographs import held_out
 from pdc_sfm.weights import built_in_path, load_network, read_checkpoint, save_network
 
@@ -51,9 +55,9 @@ def test_the_command_adds_a_judge_and_leaves_the_network(photos, tmp_path, monke
 
 
 def test_training_goes_on_from_the_network_alone():
-    bare = read_checkpoint(built_in_path()).without_judge()
-    assert bare.settings.judge_channels == ()
-    assert not [name for name in bare.tensors if name.startswith("judge.")]
+    settings = load_settings(TrainSettings, preset_path("compact", "train"), ["start_from=compact"])
+    assert load_network().judge is not None
+    assert initial_network(settings).judge is None
 
 
 def test_an_empty_folder_is_answered_in_one_line(tmp_path, capsys):

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 import torch
 
 from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.matches.select import highest_p_r
-from pdc_sfm.network import for_inference
 from pdc_sfm.network.judge import EVIDENCE, HIGHEST, LITERAL, Judge, mixture_stating, stated
 from pdc_sfm.network.mixture import p_r
 from pdc_sfm.training.calibration import Observations, fit, judged, largest_gap, observe, reliability
@@ -72,8 +72,6 @@ class Noise:
         return 1
 
     def __getitem__(self, index):
-        import cv2
-
         spots = np.random.default_rng(index).uniform(0, 255, (60, 80, 3)).astype(np.float32)
         return cv2.resize(spots, (800, 600), interpolation=cv2.INTER_CUBIC).clip(0, 255).astype(np.uint8)
 
@@ -105,12 +103,12 @@ def test_observations_are_of_cells_that_the_query_shows(seen):
 
 
 def test_the_estimate_says_what_the_judge_says_and_the_flow_stays(seen):
-    estimator, pairs, found = seen
+    estimator, pairs, _ = seen
     before = estimator.estimate(*(estimator.encode(image) for image in (pairs[0].reference, pairs[0].query)))
     judge = Judge((4,))
     torch.nn.init.zeros_(judge.layers[-1].weight)
     torch.nn.init.constant_(judge.layers[-1].bias, -1.0)
-    network = for_inference(load_network())
+    network = load_network()
     network.judge = judge
     judged_by = replace(estimator, network=network)
     after = judged_by.estimate(*(judged_by.encode(image) for image in (pairs[0].reference, pairs[0].query)))
