@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import tempfile
 import time
 from collections import defaultdict
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-NETWORK = ("network: encode", "network: decode")
+NETWORK = ("network: encode", "network: decode", "network: judge")
 ALIGNMENT = "sub-pixel alignment"  # works on the images after the network: it counts as outside
 
 
@@ -65,6 +66,7 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str])
         from pdc_sfm.engine.pairing import exhaustive_pairs
         from pdc_sfm.engine.reading import ReadAhead
         from pdc_sfm.images import list_images
+        from pdc_sfm.network.judge import Judge
         from pdc_sfm.settings import load_settings
         from pdc_sfm.store.journal import RawStore
 
@@ -73,9 +75,11 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str])
         options = load_settings(run.RunSettings, None, ["readers=0", *settings])
         matcher = make_matcher(network_name, options)
     network = matcher.estimator.network
+    run.aggregate = functools.partial(run.aggregate, threads=1)
     for owner, attribute, name in (
         (network, "encode", NETWORK[0]),
         (network, "decode", NETWORK[1]),
+        (Judge, "forward", NETWORK[2]),
         (alignment, "grey", ALIGNMENT),
         (alignment, "align_likely", ALIGNMENT),
         (ReadAhead, "take", "reading images"),
@@ -109,7 +113,7 @@ def make_matcher(network_name: str, options: Any) -> Any:
 def outside_share(seconds: dict[str, float], without: str = "") -> float:
     """The share of a run's time, loading and perhaps another part left out, that is not the network's."""
     run = {name: value for name, value in seconds.items() if not name.startswith("loading") and name != without}
-    return 1 - sum(run[name] for name in NETWORK) / sum(run.values())
+    return 1 - sum(run.get(name, 0) for name in NETWORK) / sum(run.values())
 
 
 def main() -> None:

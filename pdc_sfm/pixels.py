@@ -43,8 +43,10 @@ def rescale_matrix(from_size: Size, to_size: Size) -> np.ndarray:
 
 def transform(points: np.ndarray, homography: np.ndarray) -> np.ndarray:
     """(..., 2) points through a (3, 3) homography, in float64; points behind the horizon become NaN."""
-    x = points.astype(np.float64) @ homography[:, :2].T + homography[:, 2]
-    return x[..., :2] / np.where(x[..., 2:] > 0, x[..., 2:], np.nan)
+    x, y = points[..., 0].astype(np.float64), points[..., 1].astype(np.float64)
+    across, down, depth = (a * x + b * y + c for a, b, c in homography)
+    depth = np.where(depth > 0, depth, np.nan)
+    return np.stack((across / depth, down / depth), -1)
 
 
 def inside(points: np.ndarray, size: Size) -> np.ndarray:

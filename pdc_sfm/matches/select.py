@@ -107,7 +107,9 @@ def _one_direction(forward: DenseEstimate, backward: DenseEstimate | None, setti
     else:
         scores = np.where(keep, 1 - error / limit, 0.0).astype(np.float32)
     keep &= best_of_blocks(np.where(keep, scores, 0.0), max(1, settings.stride // forward.stride))
-    return RawMatches(forward.reference_points[keep], forward.query_points[keep], scores[keep])
+    kept = np.flatnonzero(keep)
+    points = (array.reshape(-1, 2).take(kept, 0) for array in (forward.reference_points, forward.query_points))
+    return RawMatches(*points, scores.ravel()[kept])
 
 
 def best_of_blocks(scores: np.ndarray, block: int) -> np.ndarray:

@@ -25,15 +25,6 @@ from pdc_sfm.training.step import Stepper
 from pdc_sfm.weights import load_network, read_checkpoint
 
 
-@pytest.fixture(autouse=True)
-def _process_as_before():
-    """Training sets threads and denormals for its process; the tests after it shall not notice."""
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-    torch.set_flush_denormal(False)
-
-
 @dataclass(frozen=True)
 class Disturbed:
     """A source that does something when a certain pair is asked for."""
