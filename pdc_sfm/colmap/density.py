@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import pycolmap
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from pdc_sfm.colmap.view_graph import strong_pairs
+from pdc_sfm.colmap.view_graph import strong_pairs, tracks
 
 
 def thin_out(database: Path, target: Path, keypoints: int | None, weak_pairs: float) -> int | None:
@@ -27,12 +25,12 @@ def thin_out(database: Path, target: Path, keypoints: int | None, weak_pairs: fl
         pairs, geometries = opened.read_two_view_geometries()
     ids = [pycolmap.pair_id_to_image_pair(pair) for pair in pairs]
     inliers = [np.asarray(geometry.inlier_matches, np.int64).reshape(-1, 2) for geometry in geometries]
-    strong = strong_pairs(ids, [len(found) for found in inliers], weak_pairs)
+    nodes = [np.add(found, (starts[a], starts[b])) for (a, b), found in zip(ids, inliers)]
+    strong = strong_pairs(ids, nodes, sum(counts), weak_pairs)
     if strong.all() and (keypoints is None or max(counts, default=0) <= keypoints):
         return None
-    nodes = [np.add(found, (starts[a], starts[b])) for (a, b), found in zip(ids, inliers)]
-    joined = np.concatenate([*(some for some, is_strong in zip(nodes, strong) if is_strong), np.zeros((0, 2), np.int64)])
-    kept = _of_longest_tracks(joined, counts, keypoints or max(counts))
+    track = tracks([some for some, is_strong in zip(nodes, strong) if is_strong], sum(counts))
+    kept = _of_longest_tracks(track, counts, keypoints or max(counts))
     shutil.copyfile(database, target)
     with pycolmap.Database.open(target) as opened, pycolmap.DatabaseTransaction(opened):
         for pair, geometry, found, node, is_strong in zip(ids, geometries, inliers, nodes, strong):
@@ -44,14 +42,9 @@ def thin_out(database: Path, target: Path, keypoints: int | None, weak_pairs: fl
     return int((~strong).sum())
 
 
-def _of_longest_tracks(matches: np.ndarray, counts: list[int], keypoints: int) -> np.ndarray:
-    """Mask over all keypoints, image after image: those of the longest tracks, `keypoints` an image at most.
-
-    `matches` (N, 2) joins them; a track is what is joined.
-    """
+def _of_longest_tracks(track: np.ndarray, counts: list[int], keypoints: int) -> np.ndarray:
+    """Mask over all keypoints, image after image, of these tracks: those of the longest, `keypoints` an image at most."""
     total = sum(counts)
-    graph = coo_array((np.ones(len(matches), np.int8), tuple(matches.T)), shape=(total, total))
-    _, track = connected_components(graph, directed=False)
     length = np.bincount(track)
     place = np.empty(len(length), np.int64)  # of each track among all, long ones first, else at random
     place[np.lexsort((np.random.default_rng(0).permutation(len(length)), -length))] = np.arange(len(length))

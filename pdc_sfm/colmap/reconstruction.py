@@ -43,7 +43,8 @@ class ReconstructionSettings:
     min_score: float = 0.0  # matches below are not used
     two_view_tracks: bool | None = None  # also points seen by two images only; None: if images have few partners
     mapping_keypoints: int | None = 8192  # cameras are found by so many of each image, of long tracks; points by all
-    weak_pairs: float = 0.2  # pairs with fewer matches than this share of what links their images otherwise find no cameras
+    weak_pairs: float = 0.6  # pairs with fewer than this share of the matches that link their images otherwise, and that
+    # these do not confirm, find no cameras: things that look alike
     sharpen: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # in points.ply; the model keeps all
     seed: int = 0

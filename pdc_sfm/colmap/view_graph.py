@@ -1,8 +1,9 @@
 """Which pairs of images may decide where cameras stand.
 
 Things that look alike (two walls with the same windows) give a pair of images matches that agree with one geometry, and are
-wrong. They are few next to those of images that really overlap. So a pair is weak if other pairs lead from one of its images
-to the other, step by step, each with many times more matches: what it says of the cameras is known better without it.
+wrong. They are few next to those of the pairs that lead from one of its images to the other, step by step, and other points:
+where a pair is right, some of its points are joined over other images too. So a pair is weak if it has few matches next to
+those and none of them are joined without it. What it says of the cameras is known better without it.
 """
 
 from __future__ import annotations
@@ -10,14 +11,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+CONFIRMED = 0.05  # of a pair's matches whose ends strong pairs join
 
 
-def strong_pairs(pairs: Sequence[tuple[int, int]], matches: Sequence[int], share: float) -> np.ndarray:
-    """(N,) bool: pairs with at least this share of the matches of the weakest step of the strongest way between its images.
+def strong_pairs(
+    pairs: Sequence[tuple[int, int]], matches: Sequence[np.ndarray], keypoints: int, share: float
+) -> np.ndarray:
+    """(N,) bool: pairs with at least this share of the matches of the weakest step of the strongest way between its images,
+    and those that such pairs confirm. What pairs connect, strong pairs connect.
 
-    The strongest pair of an image always is, and what pairs connect, strong pairs connect.
+    The matches of a pair (M, 2) are numbers of keypoints, below `keypoints` in all images.
     """
-    return np.asarray(matches) >= share * strongest_ways(pairs, matches)
+    counts = np.array([len(found) for found in matches])
+    strong = counts >= share * strongest_ways(pairs, counts)
+    if strong.all():
+        return strong
+    track = tracks([found for found, is_strong in zip(matches, strong) if is_strong], keypoints)
+    joined = [track[found[:, 0]] == track[found[:, 1]] for found in matches]
+    return strong | [len(same) > 0 and same.mean() >= CONFIRMED for same in joined]
+
+
+def tracks(matches: Sequence[np.ndarray], keypoints: int) -> np.ndarray:
+    """The number of each keypoint's track: what matches (M, 2) each join."""
+    ends = np.concatenate([np.zeros((0, 2), np.int64), *matches])
+    graph = coo_array((np.ones(len(ends), np.int8), tuple(ends.T)), shape=(keypoints, keypoints))
+    return connected_components(graph, directed=False)[1]
 
 
 def strongest_ways(pairs: Sequence[tuple[int, int]], matches: Sequence[int]) -> np.ndarray:

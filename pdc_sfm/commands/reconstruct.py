@@ -12,8 +12,8 @@ at once. Settings (key=value):
   verify=true               false: take the matches as they are
   two_view_tracks=null      also points seen by two images only; null: if images have fewer than four partners
   mapping_keypoints=8192    cameras are found by so many keypoints of each image, points by all; null: by all
-  weak_pairs=0.2            pairs with few matches next to those that link their images otherwise (things that look
-                            alike) do not find cameras, only points; 0: all pairs do
+  weak_pairs=0.6            pairs with fewer than this share of the matches that link their images otherwise, and that
+                            these do not confirm (things that look alike), find no cameras, only points; 0: all do
   sharpen=true              move observations to where the images themselves agree, then adjust once more
   keep_outliers=false       keep stray points in points.ply (the model keeps all)
   seed=0 threads=0          0 threads: all cores

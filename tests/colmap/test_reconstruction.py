@@ -236,12 +236,23 @@ def test_cameras_from_a_part_of_the_keypoints_points_from_all(inputs):
         ReconstructionSettings(mapping_keypoints=5)
 
 
-@pytest.mark.parametrize(("word", "seen"), [("weak_pairs=0.2", False), ("weak_pairs=0", True)])
-def test_weak_pairs_find_no_cameras(inputs, monkeypatch, word, seen):
+@pytest.mark.parametrize(
+    ("word", "confirmed", "seen"),
+    [("weak_pairs=0.6", False, False), ("weak_pairs=0.6", True, True), ("weak_pairs=0", False, True)],
+)
+def test_weak_pairs_find_no_cameras(inputs, monkeypatch, word, confirmed, seen):
+    """A pair of 20 matches, of keypoints that other pairs match too (which confirm it) or that they do not."""
     _, arguments = inputs
-    with h5py.File(arguments["matches"], "r+") as file:
+    with h5py.File(arguments["matches"], "r+") as file, h5py.File(arguments["features"], "r+") as features:
         found = file[NAMES[0]][NAMES[6]]["matches0"]
-        found[...] = np.where(np.cumsum(found[()] >= 0) <= 20, found[()], -1)
+        few = np.where(np.cumsum(found[()] >= 0) <= 20, found[()], -1)
+        if not confirmed:
+            twins = few[few >= 0]
+            points, image = features[NAMES[6]]["keypoints"][()], features[NAMES[6]]
+            few[few >= 0] = len(points) + np.arange(20)
+            del image["keypoints"]
+            image["keypoints"] = np.concatenate((points, points[twins]))
+        found[...] = few
     mapper, databases = reconstruction.map_incrementally, []
 
     def note(database, *rest):

@@ -9,26 +9,68 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from pdc_sfm.colmap.view_graph import strong_pairs, strongest_ways
+from pdc_sfm.colmap.view_graph import strong_pairs, strongest_ways, tracks
 
 RING = [(n, (n + 1) % 8) for n in range(8)]  # eight images around a square, each overlapping the next
 
+RING_OF_FOUR = [(0, 1), (1, 2), (2, 3), (3, 0)]
+
+
+def strong(pairs, counts, share=0.2):
+    """`strong_pairs` of pairs that have nothing in common."""
+    ends = np.arange(2 * sum(counts)).reshape(-1, 2)
+    return strong_pairs(pairs, np.split(ends, np.cumsum(counts)[:-1]), len(ends) * 2, share)
+
 
 def test_a_pair_of_look_alikes_is_weak_next_to_the_way_around():
-    assert strong_pairs([*RING, (1, 5)], [*[2000] * 8, 300], 0.2).tolist() == [True] * 8 + [False]
+    assert strong([*RING, (1, 5)], [*[2000] * 8, 300]).tolist() == [True] * 8 + [False]
 
 
 def test_a_pair_that_closes_a_loop_is_strong_if_it_is_like_the_others():
-    assert strong_pairs([*RING, (1, 5)], [*[2000] * 8, 500], 0.2).all()
+    assert strong([*RING, (1, 5)], [*[2000] * 8, 500]).all()
 
 
 def test_what_links_an_image_best_is_strong_however_few_its_matches():
     pairs, matches = [(0, 1), (1, 2), (0, 2), (2, 9), (1, 9), (0, 9)], [5000, 4000, 3000, 40, 20, 3]
-    assert strong_pairs(pairs, matches, 0.2).tolist() == [True, True, True, True, True, False]
+    assert strong(pairs, matches).tolist() == [True, True, True, True, True, False]
 
 
 def test_without_pairs_there_is_nothing_to_say():
-    assert strong_pairs([], [], 0.2).shape == (0,)
+    assert strong_pairs([], [], 0, 0.2).shape == (0,)
+
+
+@pytest.mark.parametrize(("joined", "is_strong"), [(0, False), (1, False), (4, True), (40, True)])
+def test_a_pair_is_confirmed_by_points_that_the_way_around_joins_too(joined, is_strong):
+    """Images 0, 1, 2 of 1000 keypoints each: the first 900 are of the same points, and image 0 and 2 share 40 matches."""
+    same = np.arange(900)
+    links = [np.stack((same, same + 1000), 1), np.stack((same + 1000, same + 2000), 1)]
+    few = np.arange(40)
+    wrong = np.stack((few, 2000 + few + 400), 1)  # a wall along, the same windows
+    wrong[:joined, 1] = 2000 + few[:joined]
+    found = strong_pairs([(0, 1), (1, 2), (0, 2)], [*links, wrong], 3000, 0.2)
+    assert found.tolist() == [True, True, is_strong]
+
+
+def test_pairs_beside_the_one_that_closes_a_loop_are_confirmed_by_it():
+    """Four images in a ring, each point seen by two next to each other, and 30 by images 0, 3 and 2."""
+    sizes = [450, 450, 450, 370]  # the last has fewest: it closes the loop
+    ring = [
+        np.stack((1000 * a + 450 + np.arange(n), 1000 * b + np.arange(n)), 1) for (a, b), n in zip(RING_OF_FOUR, sizes)
+    ]
+    seen = np.arange(900, 930)
+    ring[2] = np.concatenate((ring[2], np.stack((2000 + seen, 3000 + seen), 1)))
+    ring[3] = np.concatenate((ring[3], np.stack((3000 + seen, seen), 1)))
+    beside = np.stack((seen, 2000 + seen), 1)
+    pairs = [*RING_OF_FOUR, (0, 2)]
+    assert strong_pairs(pairs, [*ring, beside], 4000, 0.6).all()
+    assert strong_pairs(pairs, [*ring, np.add(beside, (0, 31))], 4000, 0.6).tolist() == [True] * 4 + [False]
+
+
+def test_tracks_are_what_matches_join():
+    found = tracks([np.array([[0, 3], [1, 4]]), np.zeros((0, 2), np.int64), np.array([[3, 6]])], 8)
+    assert found[0] == found[3] == found[6]
+    assert found[1] == found[4]
+    assert len(set(found.tolist())) == 5
 
 
 def is_linked(pairs, kept, first, second) -> bool:
@@ -49,6 +91,6 @@ def test_strong_pairs_connect_what_all_pairs_connect(share):
     rng = np.random.default_rng(3)
     pairs = [pair for pair in itertools.combinations(range(12), 2) if rng.random() < 0.3]
     matches = rng.integers(1, 1000, len(pairs))
-    strong = strong_pairs(pairs, matches, share)
-    assert all(is_linked(pairs, strong, *pair) for pair in pairs)
-    assert strong.all() == (share == 0)
+    found = strong(pairs, matches, share)
+    assert all(is_linked(pairs, found, *pair) for pair in pairs)
+    assert found.all() == (share == 0)
