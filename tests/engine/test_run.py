@@ -191,12 +191,13 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_files(photos, tmp_pat
     expected, output, rng = content(photos[2]), tmp_path / "killed", random.Random(1)
     seen = 0
     for _ in range(3):
-        if run_and_kill(request.path.parents[1], photos, output, rng.uniform(0.05, 0.5)):
-            break
+        ended = run_and_kill(request.path.parents[1], photos, output, rng.uniform(0.05, 0.5))
         store = RawStore(output / "matches-pdc_all.raw")
         assert len(store) >= seen  # nothing that was there is lost
         seen = len(store)
         assert not [path for path in output.glob("*.h5") if not h5py.is_hdf5(path)]
+        if ended:
+            break
     matcher = FakeMatcher()
     match_pairs(photos[1], photos[0], output, matcher=matcher)
     assert len(matcher.matched) == 28 - seen
