@@ -3,7 +3,7 @@
 Things that look alike (two walls with the same windows) give a pair of images matches that agree with one geometry, and are
 wrong. They are few next to those of the pairs that lead from one of its images to the other, step by step, and other points:
 where a pair is right, some of its points are joined over other images too. So a pair is weak if it has few matches next to
-those and none of them are joined without it. What it says of the cameras is known better without it.
+those and hardly any of them is joined without it. What it says of the cameras is known better without it.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ def align_likely(output: LevelOutput, reference: Tensor, query: Tensor, judge: J
 
     Each pair of a batch has a part of its own, so that its result does not depend on the others.
     """
-    likely = p_r(output.log_var.float(), output.logits.float())[:, 0] > LIKELY
     flow, log_var, logits = (_rows(x).clone() for x in (output.flow, output.log_var, output.logits))
+    likely = p_r(log_var, logits)[:, 0] > LIKELY
     for n in range(len(likely)):
         if not likely[n].any():
             continue

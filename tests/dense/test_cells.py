@@ -7,7 +7,6 @@ import torch
 from torch.nn import functional as F
 
 from pdc_sfm.dense.cells import (
-    ALL,
     CELL,
     INNER,
     evened_out,
@@ -101,4 +100,3 @@ def test_evening_out_leaves_what_is_linear_and_removes_noise():
 def test_largest_is_max_pooling():
     cells = random(2, 2, 12, 17)
     assert torch.equal(largest(cells, 2), F.max_pool2d(cells, 5, 1, 2))
-    assert ALL == (0, 1, 2, 3)
