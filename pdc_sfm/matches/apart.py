@@ -42,7 +42,7 @@ class _Squares:
     """Points (N, 2), at least one, sorted into squares no smaller than a distance."""
 
     def __init__(self, points: np.ndarray, distance: float):
-        axes = points.T.astype(np.float64)
+        axes = _axes(points)
         low, extent = axes.min(1), np.ptp(axes, 1)
         self._side = max(1.001 * distance, extent.max() / MOST_SQUARES) or 1.0  # rounding shall hide no neighbour
         self._low = low - self._side  # empty squares about all
@@ -64,7 +64,7 @@ class _Squares:
 
     def any_near(self, points: np.ndarray) -> np.ndarray:
         """Whether there is any within the distance of other points (M, 2)."""
-        axes = points.T.astype(np.float64)
+        axes = _axes(points)
         square, found = self._squares(axes), np.zeros(len(points), bool)
         for step in (0, -self._columns, self._columns):  # most are found in the middle row
             left = np.flatnonzero(~found)
@@ -101,6 +101,11 @@ class _Squares:
         squared = (x.take(one) - x0.take(other)) ** 2 + (y.take(one) - y0.take(other)) ** 2
         near = np.flatnonzero(squared <= self._distance**2)
         return one[near], other[near]
+
+
+def _axes(points: np.ndarray) -> np.ndarray:
+    """(N, 2) -> (2, N) float64, one after the other in memory."""
+    return np.ascontiguousarray(points.T, np.float64)
 
 
 def _strongest_of_crowds(points: np.ndarray, weights: np.ndarray, distance: float) -> np.ndarray:

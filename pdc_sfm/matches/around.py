@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-PLACES = 6  # of a square: what lies in it beyond that is left out
+PLACES = 5  # of a square: what lies in it beyond that is left out
 USUAL = 2.0  # matches of a square
 CHOICE = np.arange(9 * PLACES, dtype=np.int32)  # the places about a point
 LOW_BITS = 63  # of a squared distance, which hold such a number instead: it is compared to one in 100,000
@@ -48,6 +48,7 @@ class Around:
         empty = (low - np.float32(FAR * self.side) for low in self._low)
         where = _complex(*(np.append(axis, low) for axis, low in zip((x, y), empty)))
         self._where = where.take(self._index)
+        self._runs = np.lib.stride_tricks.sliding_window_view(self._where, 3 * PLACES)
         taken = (index[:, 0] >= 0).reshape(self._rows, self._columns)
         taken[:, 1:-1] |= taken[:, :-2] | taken[:, 2:]
         taken[1:-1] |= taken[:-2] | taken[2:]
@@ -71,8 +72,9 @@ class Around:
         x, y = points.T.astype(np.float32)
         here = _complex(x, y)
         first = self._squares(x, y, self.side, self._columns) * PLACES
-        about = (np.arange(-PLACES, 2 * PLACES) + PLACES * self._columns * np.arange(-1, 2)[:, None]).reshape(-1)
-        away = self._where.take(first[:, None] + about)
+        rows = PLACES * self._columns * np.arange(-1, 2) - PLACES  # what is left of a point, below it and right lies together
+        about = (np.arange(3 * PLACES) + rows[:, None]).reshape(-1)
+        away = self._runs[first[:, None] + rows].reshape(len(x), -1)
         away -= here[:, None]
         parts = away.view(np.float32)
         parts *= parts
@@ -84,7 +86,10 @@ class Around:
         offset = self._where.take(place)
         offset -= here
         index = self._index.take(place)
-        return np.where(index < 0, index[0], index), np.stack((offset.real, offset.imag))
+        fewer = np.flatnonzero(index[-1] < 0)
+        some = index[:, fewer]
+        index[:, fewer] = np.where(some < 0, some[0], some)
+        return index, np.stack((offset.real, offset.imag))
 
 
 def _complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from pdc_sfm.matches.around import Around
 from pdc_sfm.matches.types import RawMatches
 
-NEIGHBOURS = 12
+NEIGHBOURS = 10
 FEWEST = 8  # matches of a pair, below which nothing is carried over
 MIN_SHARE = 0.5  # of the neighbours' weight that must agree with the fit
 FLATTEN = 1e-3  # pull of the slope towards zero, so that points on a line do no harm
@@ -75,7 +75,8 @@ def _carry(
     support = weight.sum(0)
     good = np.flatnonzero((support >= MIN_SHARE * prior.sum(0)) & (squared[0] < spacing**2))
     mean = (weight * scores).sum(0) / np.maximum(support, 1e-12)
-    return index[good], at[good] + there.T[good].astype(np.float64), mean[good], support[good]
+    there = np.stack([axis.take(good) for axis in there], 1)
+    return index[good], at.take(good, 0) + there.astype(np.float64), mean[good], support[good]
 
 
 def _fit(

@@ -41,11 +41,11 @@ def spacing(points: np.ndarray, size: Size, settings: TrackSettings) -> float:
     Keypoints at least d apart were counted as 0.4 area / d^2 on real scenes. Cutting off the weakest instead would leave
     whole parts of an image empty, always those that are seen last.
     """
-    if settings.max_keypoints is None:
+    if settings.max_keypoints is None or not len(points):
         return settings.cell_size / 2
     square = REACH * max(size)
-    columns, rows = np.floor(points / square).astype(np.int64).T
-    area = len(np.unique((rows << 32) + columns)) * square**2
+    columns, rows = (axis - axis.min() for axis in np.floor(points.T / square).astype(np.int64))
+    area = np.count_nonzero(np.bincount(rows * (columns.max() + 1) + columns)) * square**2
     return max(settings.cell_size / 2, math.sqrt(0.4 * area / settings.max_keypoints))
 
 
@@ -89,7 +89,7 @@ class _Carrier:
         arrivals = self._arrivals(name, view, [_other(pair, name) for pair in known])
         image = self._keypoints(name, view, arrivals)
         job.write_keypoints(name, image.points, image.scores, view.size)
-        self.known[name] = replace(image)  # without `by_track`, which no later image needs
+        self.known[name] = image
         total, _ = 0, image.by_track  # sorted once, before threads use it
         found = job.threads.map(lambda arrival: confirmed(arrival, image, job.settings.max_error), arrivals)
         for pair, (matches, scores) in zip(known, found):
@@ -114,8 +114,9 @@ class _Carrier:
 
         def arrive(other: str) -> Arrival:
             reach = REACH * max(self.job.raw.sizes((other, name))[0])
-            carried = transfer(view.matches[other].swapped(), images[other].points, reach)
-            return Arrival(images[other].tracks[carried.index], carried)
+            tracks, order = images[other].by_track  # in this order neighbours come together, and are found sooner
+            carried = transfer(view.matches[other].swapped(), images[other].points[order], reach)
+            return Arrival(tracks[carried.index], replace(carried, index=order[carried.index]))
 
         return list(self.job.threads.map(arrive, others))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.matches.nearest import Nearest
-from pdc_sfm.matches.tracks import TrackSettings, link, one_to_one, vote_keypoints
+from pdc_sfm.matches.tracks import TrackSettings, link, one_to_one, strongest_first, vote_keypoints
 from pdc_sfm.matches.types import RawMatches
 
 
@@ -43,6 +43,12 @@ def test_a_keypoint_is_the_best_bin_of_its_cell_and_has_its_sum():
     np.testing.assert_array_equal(keypoints.points, [[5.5, 7.5]])
     np.testing.assert_allclose(keypoints.scores, [0.6])
     np.testing.assert_array_equal(own, [0, 0, 0])
+
+
+@given(st.lists(st.sampled_from([0.0, 1e-30, 0.25, 0.5, 3.0]) | st.floats(0, 2.0**99, width=32)))
+def test_the_strongest_come_first_and_of_equals_the_earlier(scores):
+    scores = np.array(scores, np.float32)
+    np.testing.assert_array_equal(strongest_first(scores), np.argsort(-scores, kind="stable"))
 
 
 def test_with_sizes_zero_distinct_points_stay_as_they_are():
