@@ -41,7 +41,7 @@ def read_image(path: Path | str) -> np.ndarray:
         return np.repeat(image[..., None], 3, axis=2)
     if image.shape[2] not in (3, 4):
         raise ImageError(f"{path} has {image.shape[2]} channels: convert it to grey or RGB")
-    return np.ascontiguousarray(image[..., 2::-1])
+    return cv2.cvtColor(image, cv2.COLOR_BGR2RGB if image.shape[2] == 3 else cv2.COLOR_BGRA2RGB)
 
 
 def write_image(path: Path | str, image: np.ndarray) -> None:

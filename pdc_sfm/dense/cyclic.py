@@ -19,4 +19,4 @@ def cyclic_error_at(reference: np.ndarray, query: np.ndarray, valid: np.ndarray,
     """The same for points (..., 2) of the reference that correspond to points (..., 2) of the query."""
     flow, stays = backward.flow_at(query)
     x, y = np.moveaxis(query + flow - reference, -1, 0)
-    return np.where(valid & stays, np.hypot(x, y), np.inf).astype(np.float32)
+    return np.where(valid & stays, np.sqrt(x * x + y * y), np.inf).astype(np.float32)

@@ -90,7 +90,7 @@ class DenseEstimate:
         return flow, valid & inside(points + flow, self.query_size)
 
     def _clipped(self, cells: np.ndarray) -> np.ndarray:
-        return np.clip(cells, 0, np.subtract(self.grid_size, 1))
+        return np.stack([np.clip(cells[..., axis], 0, self.grid_size[axis] - 1) for axis in (0, 1)], -1)
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,8 @@ def p_r(log_var: np.ndarray | None, logits: np.ndarray | None, radius: float = 1
 
     from pdc_sfm.network import mixture
 
-    def maps(array: np.ndarray) -> torch.Tensor:  # (1, M, N, 1), a component after the other, which is faster
-        components = array.reshape(-1, array.shape[-1]).T
-        return torch.from_numpy(np.ascontiguousarray(components, np.float32))[None, ..., None]
-
-    return mixture.p_r(maps(log_var), maps(logits), radius).reshape(log_var.shape[:-1]).numpy()
+    log_var_, logits_ = (torch.from_numpy(_maps(array))[None, ..., None] for array in (log_var, logits))  # (1, M, N, 1)
+    return mixture.p_r(log_var_, logits_, radius).reshape(log_var.shape[:-1]).numpy()
 
 
 def from_level(
@@ -140,19 +137,20 @@ def from_level(
     flow = _numpy(output.flow, index)
     height, width = flow.shape[:2]
     branch_reference, branch_query = output.reference_size[::-1], output.query_size[::-1]  # now (width, height)
-    branch_points = _cell_centres((width, height), branch_reference) + flow.astype(np.float64)
+    branch_points = np.add(_cell_centres((width, height), branch_reference), flow, dtype=np.float64)
     view_size = view_size or query_size
     points = rescale(branch_points, branch_query, view_size)
     valid = inside(points, view_size)
     if query_from_view is not None:
         points = transform(points, query_from_view)
         valid &= inside(points, query_size)
-    reference_points = _cell_centres((width, height), reference_size)
+    flow = (points - _cell_centres((width, height), reference_size)).astype(np.float32)
+    flow[~np.isfinite(flow)] = 0  # beyond a horizon, which is inside of nothing
     return DenseEstimate(
-        np.nan_to_num(points - reference_points, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32),
+        flow,
         None if output.log_var is None else _numpy(output.log_var, index),
         None if output.logits is None else _numpy(output.logits, index),
-        valid & np.isfinite(points).all(-1),
+        valid,
         reference_size,
         query_size,
         method,
@@ -169,8 +167,8 @@ def _cell_centres(grid_size: Size, image_size: Size) -> np.ndarray:
 
 
 def _numpy(tensor, index: int) -> np.ndarray:
-    """(B, C, h, w) tensor -> (h, w, C) float32."""
-    return np.ascontiguousarray(tensor[index].detach().float().permute(1, 2, 0).cpu().numpy())
+    """(B, C, h, w) tensor -> (h, w, C) float32, in memory one map after the other, as most is done to them so."""
+    return np.moveaxis(tensor[index].detach().float().contiguous().cpu().numpy(), 0, -1)
 
 
 def _bilinear(points: np.ndarray, grid_size: Size) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -187,5 +185,12 @@ def _bilinear(points: np.ndarray, grid_size: Size) -> tuple[list[np.ndarray], li
 
 def _blend(grid: np.ndarray, corners: list[np.ndarray], weights: list[np.ndarray]) -> np.ndarray:
     """Weighted sum of the cells: (h, w, C) -> (..., C) float32."""
-    maps = np.ascontiguousarray(grid.reshape(-1, grid.shape[-1]).T)  # one after the other: taking from them is faster
-    return np.stack([sum(weight * cells.take(place) for place, weight in zip(corners, weights)) for cells in maps], -1)
+    found = np.empty((*weights[0].shape, grid.shape[-1]), np.float32)
+    for channel, cells in enumerate(_maps(grid)):
+        found[..., channel] = sum(weight * cells.take(place) for place, weight in zip(corners, weights))
+    return found
+
+
+def _maps(array: np.ndarray) -> np.ndarray:
+    """(..., C) -> (C, N), one after the other: taking from them is faster. Not copied if they lie so."""
+    return np.ascontiguousarray(np.moveaxis(array, -1, 0), np.float32).reshape(array.shape[-1], -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from pdc_sfm.pixels import Size, rescale_matrix, transform
 
 OUTSIDE = (0.485, 0.456, 0.406)  # the network's mean colour, its zero: what a view shows beyond the image
 SMALLEST = 16
+AT_ONCE = 12_000_000  # bytes of an image, 4 megapixels: as floats 48 MB
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class View:
         original_from_view = query_from_reference @ reference.original_from_view
         return replace(self, size=reference.size, original_from_view=original_from_view)
 
-    @property
+    @functools.cached_property
     def is_whole(self) -> bool:
         """Whether it shows the image and nothing else, only resized."""
         return np.allclose(self.original_from_view, rescale_matrix(self.size, self.original_size))
@@ -102,9 +104,12 @@ def _shift(size: Size) -> np.ndarray:
 
 
 def _resize(image: np.ndarray, size: Size) -> np.ndarray:
-    """(H, W, 3) uint8 -> (h, w, 3) float32 in [0, 1]; channel by channel, as photographs may be large."""
-    channels = [resize_image(image[..., c].astype(np.float32), size) for c in range(3)]
-    return np.stack(channels, -1).clip(0, 255) / np.float32(255)
+    """(H, W, 3) uint8 -> (h, w, 3) float32 in [0, 1]; large photographs channel by channel, which takes less memory."""
+    if image.size <= AT_ONCE:
+        resized = resize_image(image.astype(np.float32), size)
+    else:
+        resized = np.stack([resize_image(image[..., c].astype(np.float32), size) for c in range(3)], -1)
+    return resized.clip(0, 255) / np.float32(255)
 
 
 def _warp(source: np.ndarray, source_from_view: np.ndarray, size: Size) -> np.ndarray:
