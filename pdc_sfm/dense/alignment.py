@@ -8,7 +8,7 @@ that light may differ; the query is read through the flow, so that windows may b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,8 +18,9 @@ from pdc_sfm.dense.cells import (
     ALL,
     CELL,
     INNER,
+    Window,
+    differences,
     evened_out,
-    gradient,
     inner_gradient,
     largest,
     means,
@@ -32,48 +33,69 @@ from pdc_sfm.network.judge import HIGHEST, Judge, mixture_stating, stated
 from pdc_sfm.network.mixture import p_r
 from pdc_sfm.network.warp import pixel_grid, resize_area
 
-# Gaussian windows of the passes, in px, and the rows and columns of each cell that are looked at: to come near, four
-# pixels of sixteen are enough.
-PASSES = ((8.0, INNER), (6.0, INNER), (4.5, ALL))
-NEIGHBOURHOOD = 4.0  # px: of the Gaussian that brightness and contrast are measured in
+# Windows of the passes (8 and 4.9 px), and the rows and columns of each cell that are looked at: to come near, four pixels
+# of sixteen are enough.
+PASSES = (((3, 2, 1, 1, 1), INNER), ((2, 1, 1), ALL))
+NEIGHBOURHOOD = (1, 1)  # the window that brightness and contrast are measured in, 2.8 px: light differs by place, too
 LEAST_CONTRAST = 0.01  # standard deviation of grey values in [0, 1] below which there is only noise
-STIFFNESS = 4e-3  # texture it takes to move a cell, in squared gradients of the normalised image
-ROBUST = 0.5  # residuals above this, in local standard deviations, count less
-SMOOTHING = 1.5  # cells: of the Gaussian that evens out the flow within a window, which moves as a whole
+STIFFNESS = 1e-3  # texture it takes to move a cell, in squared gradients of the normalised image
+ROBUST = 0.5  # cells whose residuals are above this, in local standard deviations, count less
+SMOOTHING = (3, 2, 1)  # the window that evens out the flow (1.9 cells) within one that moves as a whole
 LARGEST_JUMP = 1.0  # px: where evening out would change the flow by more there is an edge, and it stays as it is
-LARGEST_STEP = 1.0  # px, of a pass
+LARGEST_STEP = 1.5  # px, of a pass
 LARGEST_SHIFT = 3.0  # px, of all together: beyond it the flow was wrong, which is not for this to mend
 LIKELY = 0.03  # P_1 of cells that are worth the time
 MARGIN = 8  # cells around them, and what is aligned begins and ends at multiples of this
-INDEPENDENT = 30  # pixels of a window whose noise counts as independent, for the variance of its place
+INDEPENDENT = 60  # pixels of a window whose noise counts as independent, for the variance of its place
 ROUGHNESS = 4  # variance per squared pixel that a cell lies off its neighbours: their errors differ, their flow does not
 SURROUNDINGS = (2.5, 7.0)  # cells: of the Gaussians over which a judge sees how sure the neighbours are
 
 
-def grey(images: Tensor, size: tuple[int, int]) -> Tensor:
-    """RGB (B, 3, H, W) -> (B, 1, height, width), as the full-resolution branch of the network sees them."""
+@dataclass(frozen=True)
+class Grey:
+    """What alignment wants of an image, made once: it is the query of some pairs and the reference of others."""
+
+    image: Tensor  # (B, 1, H, W) grey values in [0, 1]
+    cells: Tensor  # (B, CELL, CELL, h, w) its planes, normalised
+
+    @staticmethod
+    def of(image: Tensor) -> Grey:
+        """Of grey values (B, 1, H, W)."""
+        cells = planes(image)
+        return Grey(image, _normalised(cells, torch.ones_like(cells[:, 0, :1])))
+
+    @property
+    def nbytes(self) -> int:
+        return self.image.nbytes + self.cells.nbytes
+
+
+def grey(images: Tensor, size: tuple[int, int]) -> Grey:
+    """Of RGB (B, 3, H, W), at a size (height, width): as the full-resolution branch of the network sees them."""
     weights = images.new_tensor((0.299, 0.587, 0.114)).view(1, 3, 1, 1)
-    return resize_area((images * weights).sum(1, keepdim=True), size)
+    return Grey.of(resize_area((images * weights).sum(1, keepdim=True), size))
 
 
-def align_likely(output: LevelOutput, reference: Tensor, query: Tensor, judge: Judge | None = None) -> LevelOutput:
+def align_likely(
+    output: LevelOutput, references: Sequence[Grey], queries: Sequence[Grey], judge: Judge | None = None
+) -> LevelOutput:
     """As `align`, of the part around all cells that may be matches: often half of the image, and nothing of unrelated ones.
 
     Each pair of a batch has a part of its own, so that its result does not depend on the others.
     """
-    flow, log_var, logits = (_rows(x).clone() for x in (output.flow, output.log_var, output.logits))
+    flow, log_var, logits = (
+        x.float().clone(memory_format=torch.contiguous_format) for x in (output.flow, output.log_var, output.logits)
+    )
     likely = p_r(log_var, logits)[:, 0] > LIKELY
-    for n in range(len(likely)):
+    for n, (reference, query) in enumerate(zip(references, queries)):
         if not likely[n].any():
             continue
         rows, columns = (_range(likely[n].any(side)) for side in (1, 0))
-        y, x = (slice(CELL * side.start, CELL * side.stop) for side in (rows, columns))
-        corner = flow.new_tensor((x.start, y.start)).view(2, 1, 1)
-        cells, one = (n, ..., rows, columns), slice(n, n + 1)
+        corner = CELL * flow.new_tensor((columns.start, rows.start)).view(2, 1, 1)
+        cells = (n, ..., rows, columns)
         part = replace(
             output, flow=(flow[cells] + corner)[None], log_var=log_var[cells][None], logits=logits[cells][None]
         )
-        part = align(part, reference[one, :, y, x], query[one], judge)
+        part = align(part, replace(reference, cells=reference.cells[..., rows, columns]), query, judge)
         flow[cells], log_var[cells], logits[cells] = part.flow[0] - corner, part.log_var[0], part.logits[0]
     return replace(output, flow=flow, log_var=log_var, logits=logits)
 
@@ -90,8 +112,8 @@ def _range(wanted: Tensor) -> slice:
     return slice(max(first // MARGIN * MARGIN, 0), min(-(-end // MARGIN) * MARGIN, len(wanted)))
 
 
-def align(output: LevelOutput, reference: Tensor, query: Tensor, judge: Judge | None = None) -> LevelOutput:
-    """The estimate with its flow moved to where the grey images (B, 1, H, W) of the two branches fit best.
+def align(output: LevelOutput, reference: Grey, query: Grey, judge: Judge | None = None) -> LevelOutput:
+    """The estimate with its flow moved to where the images of the two branches fit best.
 
     How well they tell the place (a plain wall does not) is known from the fit, and from how far neighbours lie apart: the
     variance of the narrowest component grows by it, up to 1, so that confidence orders matches of which the network is
@@ -104,28 +126,23 @@ def align(output: LevelOutput, reference: Tensor, query: Tensor, judge: Judge | 
     return replace(found, log_var=log_var, logits=logits)
 
 
-def align_with_evidence(output: LevelOutput, reference: Tensor, query: Tensor) -> tuple[LevelOutput, Tensor | None]:
+def align_with_evidence(output: LevelOutput, reference: Grey, query: Grey) -> tuple[LevelOutput, Tensor | None]:
     """The aligned estimate, and what is known of each cell, (B, EVIDENCE, h, w); None if the network states no confidence."""
     output = replace(output, flow=_rows(output.flow), log_var=_rows(output.log_var), logits=_rows(output.logits))
     flow = start = output.flow
     centres = pixel_grid(*flow.shape[-2:], like=flow) * CELL + (CELL - 1) / 2
     query_per_reference = _jacobian(flow)
-    reference = _normalised(planes(reference), torch.ones_like(flow[:, :1]))
-    slope = inner_gradient(reference)
-    for sigma, taken in PASSES:
+    slope = inner_gradient(reference.cells)
+    for window, taken in PASSES:
         flow = _smoothed(flow)
-        warped, seen = _warped(query, centres + flow, taken)
-        own = reference[:, taken[0] : taken[-1] + 1, taken[0] : taken[-1] + 1]
+        warped, seen = _warped(query.image, centres + flow, taken)
+        own = reference.cells[:, taken[0] : taken[-1] + 1, taken[0] : taken[-1] + 1]
         residual = own - warped
         if taken == ALL:
-            slope = gradient(warped.add_(own).div_(2))
-        weight = residual.square().add_(ROBUST**2).rsqrt_().mul_(ROBUST)
-        step, looseness = _step(slope, residual, weight, seen, sigma / CELL)
+            slope = differences(warped.add_(own).mul_(0.25))  # of the mean of both, over two pixels
+        step, looseness, noise = _step(slope, residual, seen, window)
         step = (query_per_reference * step[:, None]).sum(2)
         flow = start + _limited(flow + step - start, LARGEST_SHIFT)
-    square, total = _dot(weight * residual, residual), weight.mean((1, 2))[:, None]
-    square, total = sums(torch.cat((square, total), 1) * seen, sigma / CELL).split(1, 1)
-    noise = square / total.clamp(min=1e-3)
     bend = _length(flow - evened_out(flow, SMOOTHING))
     roughness = bend * (bend < LARGEST_JUMP)
     variance = noise * looseness / INDEPENDENT + ROUGHNESS * roughness.square()
@@ -177,7 +194,7 @@ def _warped(query: Tensor, points: Tensor, taken: tuple[int, ...]) -> tuple[Tens
 def _normalised(image: Tensor, seen: Tensor, taken: tuple[int, ...] = ALL) -> Tensor:
     """Planes with local mean 0 and local standard deviation 1; cells that are not seen (`seen` 0) do not count."""
     moments = torch.cat((image.mean((1, 2))[:, None], _dot(image, image)), 1)
-    moments = sums(torch.cat((moments * seen, seen), 1), NEIGHBOURHOOD / CELL)
+    moments = sums(torch.cat((moments * seen, seen), 1), NEIGHBOURHOOD)
     mean, square = (moments[:, :2] / moments[:, 2:].clamp(min=1e-3)).split(1, 1)
     scale = ((square - mean.square()).clamp(min=0) + LEAST_CONTRAST**2).rsqrt()
     scale, shift = spread(torch.cat((scale, -mean * scale), 1), taken).unbind(1)
@@ -186,25 +203,24 @@ def _normalised(image: Tensor, seen: Tensor, taken: tuple[int, ...] = ALL) -> Te
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
     """The mean product over the pixels of each cell: planes -> (B, 1, h, w)."""
-    return torch.linalg.vecdot(a.flatten(1, 2), b.flatten(1, 2), dim=1)[:, None] / (a.shape[1] * a.shape[2])
+    return (a * b).mean((1, 2))[:, None]
 
 
-def _step(
-    slope: Sequence[Tensor], residual: Tensor, weight: Tensor, seen: Tensor, sigma: float
-) -> tuple[Tensor, Tensor]:
+def _step(slope: Sequence[Tensor], residual: Tensor, seen: Tensor, window: Window) -> tuple[Tensor, Tensor, Tensor]:
     """The shift (B, 2, h, w) in pixels of the reference that lowers the residuals around each cell most.
 
-    And how loosely the texture holds it (B, 1, h, w): its variance if that of the residuals were 1.
+    Then how loosely the texture holds it (B, 1, h, w): its variance if that of the residuals were 1; and that variance.
     """
     x, y = slope
-    weighted_x, weighted_y = x * weight, y * weight
-    products = ((weighted_x, x), (weighted_x, y), (weighted_y, y), (weighted_x, residual), (weighted_y, residual))
-    products = torch.cat([_dot(a, b) for a, b in products], 1)
-    xx, xy, yy, xr, yr = sums(products * seen, sigma).split(1, 1)
+    square = _dot(residual, residual)
+    weight = seen * (1 + square / ROBUST**2).rsqrt()
+    products = [_dot(a, b) for a, b in ((x, x), (x, y), (y, y), (x, residual), (y, residual))]
+    products = torch.cat((*products, square, torch.ones_like(square)), 1)
+    xx, xy, yy, xr, yr, square, total = sums(products * weight, window).split(1, 1)
     xx, yy = xx + STIFFNESS, yy + STIFFNESS
     determinant = xx * yy - xy * xy
     step = torch.cat((yy * xr - xy * yr, xx * yr - xy * xr), 1) / determinant
-    return _limited(step, LARGEST_STEP), (xx + yy) / determinant
+    return _limited(step, LARGEST_STEP), (xx + yy) / determinant, square / total.clamp(min=1e-3)
 
 
 def _smoothed(flow: Tensor) -> Tensor:
@@ -219,7 +235,8 @@ def _limited(vectors: Tensor, longest: float) -> Tensor:
 
 def _length(vectors: Tensor) -> Tensor:
     """(B, 2, h, w) -> (B, 1, h, w)."""
-    return torch.hypot(vectors[:, :1], vectors[:, 1:])
+    x, y = vectors.split(1, 1)
+    return torch.addcmul(x * x, y, y).sqrt_()
 
 
 def _jacobian(flow: Tensor) -> Tensor:

@@ -7,7 +7,6 @@ of cells (B, C, h, w) is then done to all pixels, and a mean over a cell is one 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 
 import torch
@@ -17,6 +16,9 @@ from torch.nn import functional as F
 CELL = 4  # pixels along each side
 ALL = tuple(range(CELL))  # rows or columns of a cell
 INNER = ALL[1:-1]
+# A bell around a cell: a sum of two cells, of two such sums and so on, as far apart as the numbers say. Each n adds n^2 / 4
+# to its variance, and one addition a direction to its cost. The numbers together are even, so that it has a middle.
+Window = tuple[int, ...]
 
 
 def planes(image: Tensor) -> Tensor:
@@ -50,8 +52,8 @@ def _other_side(pixel: int) -> tuple[int, float]:
     return (2, offset) if offset > 0 else (0, -offset)
 
 
-def gradient(image: Tensor) -> tuple[Tensor, Tensor]:
-    """Along x and along y of planes, central differences; 0 at the border of the image."""
+def differences(image: Tensor) -> tuple[Tensor, Tensor]:
+    """Along x and along y of planes, of the next pixel and the one before; 0 at the border of the image."""
     return _along_x(image), _along_x(image.transpose(1, 2).mT).mT.transpose(1, 2)
 
 
@@ -61,22 +63,23 @@ def _along_x(image: Tensor) -> Tensor:
     torch.sub(image[:, :, 1, :, 1:], image[:, :, -1, :, :-1], out=found[:, :, 0, :, 1:])  # the last lies a cell before
     torch.sub(image[:, :, 0, :, 1:], image[:, :, -2, :, :-1], out=found[:, :, -1, :, :-1])
     found[:, :, 0, :, 0] = found[:, :, -1, :, -1] = 0
-    return found.div_(2)
+    return found
 
 
 def inner_gradient(image: Tensor) -> tuple[Tensor, Tensor]:
-    """The same of the `INNER` pixels, whose neighbours are all in their own cell: (B, 2, 2, h, w) each."""
+    """Half of these for the `INNER` pixels, whose neighbours are all in their own cell: (B, 2, 2, h, w) each."""
     across, along = image[:, 1:-1], image[:, :, 1:-1]
     return (across[:, :, 2:] - across[:, :, :-2]) / 2, (along[:, 2:] - along[:, :-2]) / 2
 
 
-def sums(cells: Tensor, sigma: float) -> Tensor:
-    """Maps (B, C, h, w) weighted by a Gaussian around each cell; sigma is in cells. Outside all is zero."""
-    return _weighted(cells, _gaussian(sigma, int(3.4 * sigma)))
+def sums(cells: Tensor, window: Window) -> Tensor:
+    """Maps (B, C, h, w) weighted by a bell around each cell. Outside all is zero."""
+    reach = sum(window) // 2
+    return _weighted(F.pad(cells, (reach,) * 4), window)
 
 
 def means(cells: Tensor, sigma: float) -> Tensor:
-    """As `sums`, divided by the weights of the cells that are there. For wide windows: its time does not depend on sigma."""
+    """Of a Gaussian around each cell; sigma is in cells. For wide windows: its time does not depend on sigma."""
     rows, columns = (_averaging(side, sigma, cells.device) for side in cells.shape[-2:])
     return rows @ cells @ columns.T
 
@@ -88,31 +91,19 @@ def _averaging(side: int, sigma: float, device: torch.device) -> Tensor:
     return torch.softmax(-0.5 * ((places - places[:, None]) / sigma).square().clamp(max=24), 1)
 
 
-def evened_out(cells: Tensor, sigma: float) -> Tensor:
+def evened_out(cells: Tensor, window: Window) -> Tensor:
     """Means over near cells. What is linear, up to the border, stays the same."""
-    height, width = cells.shape[-2:]
-    reach = min(round(2 * sigma), height - 1, width - 1)
-    pad = (reach,) * 4
-    around = 2 * F.pad(cells, pad, mode="replicate") - F.pad(cells, pad, mode="reflect")
-    return _weighted(around, _gaussian(sigma, reach))[..., reach : reach + height, reach : reach + width]
+    pad = (sum(window) // 2,) * 4
+    return _weighted(2 * F.pad(cells, pad, mode="replicate") - F.pad(cells, pad, mode="reflect"), window)
 
 
-def _weighted(cells: Tensor, weights: Sequence[float]) -> Tensor:
-    """Sums along rows and columns, with weights of cells that lie 0, 1, 2... apart."""
-    for dimension in (-2, -1):
-        whole, side = cells, cells.shape[dimension]
-        cells = whole * weights[0]
-        for n, weight in enumerate(weights[1:side], 1):
-            cells.narrow(dimension, 0, side - n).add_(whole.narrow(dimension, n, side - n), alpha=weight)
-            cells.narrow(dimension, n, side - n).add_(whole.narrow(dimension, 0, side - n), alpha=weight)
-    return cells
-
-
-@functools.cache
-def _gaussian(sigma: float, reach: int) -> list[float]:
-    """Weights of what lies 0, 1, ... `reach` apart; those of a row are 1 in all."""
-    heights = [math.exp(-0.5 * (n / sigma) ** 2) for n in range(reach + 1)]
-    return [height / (2 * sum(heights) - 1) for height in heights]
+def _weighted(cells: Tensor, window: Window) -> Tensor:
+    """Weighted sums of what is smaller by the window's reach on each side."""
+    for n in window:
+        cells = cells[..., :-n, :] + cells[..., n:, :]
+    for n in window:
+        cells = cells[..., :-n] + cells[..., n:]
+    return cells.mul_(0.25 ** len(window))
 
 
 def largest(cells: Tensor, reach: int) -> Tensor:

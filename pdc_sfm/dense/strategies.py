@@ -23,8 +23,7 @@ from pdc_sfm.images import fitted_size, resize_image
 from pdc_sfm.sift import Description, describe
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
+    from pdc_sfm.dense.alignment import Grey
     from pdc_sfm.network import ImageCode, PDCNet
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
@@ -39,7 +38,7 @@ class EncodedView:
 
     view: View
     code: ImageCode
-    grey: Tensor | None = None  # (1, 1, H, W), for alignment
+    grey: Grey | None = None  # for alignment
     searched: bool = False  # a search may add keypoints
 
     @functools.cached_property
@@ -49,7 +48,7 @@ class EncodedView:
 
     @property
     def nbytes(self) -> int:
-        grey = 0 if self.grey is None else self.grey.numel() * self.grey.element_size()
+        grey = 0 if self.grey is None else self.grey.nbytes
         keypoints = MOST_KEYPOINTS * KEYPOINT_BYTES if self.searched else 0  # also before they are found: it must not grow
         return self.code.nbytes + self.view.source.nbytes + grey + keypoints
 
@@ -264,7 +263,7 @@ class Estimator:
             with torch.inference_mode():
                 output = self.network.decode(references, queries)[-1]
                 if align and self._aligns:
-                    greys = (torch.cat([pairs[n][side].grey for n in numbers]) for side in (0, 1))
+                    greys = ([pairs[n][side].grey for n in numbers] for side in (0, 1))
                     output = alignment.align_likely(output, *greys, self.network.judge)
             for index, number in enumerate(numbers):
                 found[number] = _original(output, *pairs[number], index)
@@ -317,14 +316,9 @@ def _batch(codes: list[ImageCode]) -> ImageCode:
 def _original(output, reference: EncodedView, query: EncodedView, index: int) -> DenseEstimate:
     """The network's output for a pair of views, as an estimate of the original pair."""
     whole, view = reference.view.is_whole, reference.view
-    estimate = from_level(
-        output,
-        view.original_size if whole else view.size,
-        query.view.original_size,
-        view_size=query.view.size,
-        query_from_view=query.view.original_from_view,
-        index=index,
-    )
+    sizes = view.original_size if whole else view.size, query.view.original_size
+    through = {} if query.view.is_whole else dict(view_size=query.view.size, query_from_view=query.view.original_from_view)
+    estimate = from_level(output, *sizes, index=index, **through)
     if whole:
         return estimate
     cells = tuple(max(1, round(side / estimate.stride)) for side in view.seen_size)

@@ -43,7 +43,7 @@ def observe(estimator: Estimator, pairs: Iterable[Pair]) -> Observations:
         reference, query = estimator.encode(pair.reference), estimator.encode(pair.query)
         output = network.decode(reference.code, query.code)[-1]
         aligned, evidence = align_with_evidence(output, reference.grey, query.grey)
-        now = align_likely(output, reference.grey, query.grey, network.judge)
+        now = align_likely(output, [reference.grey], [query.grey], network.judge)
         target, seen = _truth(pair, output.flow.shape[-2:], output.reference_size, output.query_size)
         right = (aligned.flow[0] - target).abs().amax(0) < 1
         rows = (evidence[0].movedim(0, -1), p_r(now.log_var, now.logits)[0, 0], right)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pdc_sfm.dense.alignment import LARGEST_SHIFT, align, align_likely, grey
+from pdc_sfm.dense.alignment import LARGEST_SHIFT, Grey, align, align_likely, grey
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.matcher import MatchSettings, load_matcher, match_images
 from pdc_sfm.network import LevelOutput
@@ -42,6 +42,16 @@ def level(flow):
     return LevelOutput(1, flow, None, None, SIZE, SIZE)
 
 
+def fitted(output, reference, query):
+    """`align` of images (B, 1, H, W)."""
+    return align(output, Grey.of(reference), Grey.of(query))
+
+
+def likely_fitted(output, reference, query):
+    """`align_likely` of as many images."""
+    return align_likely(output, *([Grey.of(one[None]) for one in images] for images in (reference, query)))
+
+
 def aligned_error(matrix, offset, error, light=lambda image: image):
     """Errors before and after, where the query shows the reference mapped by x -> matrix x + offset."""
     matrix, offset = torch.tensor(matrix, dtype=torch.float32), torch.tensor(offset).view(1, 2, 1, 1)
@@ -56,7 +66,7 @@ def aligned_error(matrix, offset, error, light=lambda image: image):
     inside = ((landed > 12) & (landed < torch.tensor([SIZE[1], SIZE[0]]).view(2, 1, 1) - 13)).all(0)
     inner = torch.zeros_like(inside)
     inner[3:-3, 3:-3] = True
-    found = align(level(truth + error), reference, query).flow
+    found = fitted(level(truth + error), reference, query).flow
     distance = lambda flow: (flow - truth).norm(dim=1)[0][inside & inner]  # noqa: E731
     return distance(truth + error), distance(found)
 
@@ -97,13 +107,13 @@ def test_what_is_exact_stays():
 def test_without_texture_linear_flow_stays():
     flat = torch.full((1, 1, *SIZE), 0.5)
     start = torch.einsum("ij,bjhw->bihw", torch.tensor(((0.2, -0.1), (0.05, 0.3))), cells())
-    assert torch.allclose(align(level(start), flat, flat).flow, start, atol=1e-3)
+    assert torch.allclose(fitted(level(start), flat, flat).flow, start, atol=1e-3)
 
 
 def test_no_cell_moves_farther_than_the_limit_and_no_number_is_lost():
     reference, query = (torch.rand(1, 1, *SIZE, generator=torch.manual_seed(s)) for s in (0, 1))
     start = 300 * torch.randn(1, 2, SIZE[0] // STRIDE, SIZE[1] // STRIDE, generator=torch.manual_seed(2))
-    moved = align(level(start), reference, query).flow - start
+    moved = fitted(level(start), reference, query).flow - start
     assert torch.isfinite(moved).all()
     assert moved.norm(dim=1).max() <= LARGEST_SHIFT * 1.001
 
@@ -111,15 +121,19 @@ def test_no_cell_moves_farther_than_the_limit_and_no_number_is_lost():
 def test_a_batch_gives_what_its_pairs_give_alone():
     images = torch.rand(4, 1, *SIZE, generator=torch.manual_seed(0))
     flow = torch.randn(2, 2, SIZE[0] // STRIDE, SIZE[1] // STRIDE, generator=torch.manual_seed(2))
-    both = align(level(flow), images[:2], images[2:]).flow
-    alone = [align(level(flow[i : i + 1]), images[i : i + 1], images[i + 2 : i + 3]).flow for i in range(2)]
+    both = fitted(level(flow), images[:2], images[2:]).flow
+    alone = [fitted(level(flow[i : i + 1]), images[i : i + 1], images[i + 2 : i + 3]).flow for i in range(2)]
     assert torch.allclose(both, torch.cat(alone), atol=1e-4)
 
 
 def test_grey_has_the_size_the_network_saw():
-    assert grey(torch.rand(1, 3, 270, 301), (264, 296)).shape == (1, 1, 264, 296)
+    found = grey(torch.rand(1, 3, 270, 301), (264, 296))
+    assert found.image.shape == (1, 1, 264, 296)
+    assert found.cells.shape == (1, 4, 4, 66, 74)
+    assert found.nbytes == 2 * 4 * 264 * 296
     white = grey(torch.ones(1, 3, 64, 64), (64, 64))
-    assert torch.allclose(white, torch.ones(1, 1, 64, 64))
+    assert torch.allclose(white.image, torch.ones(1, 1, 64, 64))
+    assert not white.cells.any()
 
 
 @pytest.mark.parametrize("method", ["direct", "homography"])
@@ -149,7 +163,7 @@ def test_where_the_images_do_not_tell_the_place_the_variance_grows_and_never_by_
     query = reference + 0.01 * torch.randn_like(reference)
     flow = torch.zeros(1, 2, SIZE[0] // STRIDE, SIZE[1] // STRIDE)
     log_var = torch.tensor([0.0, 5.0]).view(1, 2, 1, 1).expand(-1, -1, *flow.shape[-2:])
-    found = align(LevelOutput(1, flow, log_var, torch.zeros_like(log_var), SIZE, SIZE), reference, query).log_var
+    found = fitted(LevelOutput(1, flow, log_var, torch.zeros_like(log_var), SIZE, SIZE), reference, query).log_var
     grown = found[0, 0, 4:-4].exp().mean(0) - 1  # of each column
     assert grown[:16].max() < 0.03
     assert grown[-8:].min() > 0.1
@@ -163,7 +177,7 @@ def test_a_place_that_lies_off_its_neighbours_is_less_sure():
     piece = torch.exp(-((pixels[:, :1] - 130) ** 2 + (pixels[:, 1:] - 98) ** 2) / (2 * 5.0**2))
     reference, query = textured()(pixels), textured()(pixels - 0.5 * piece)
     log_var = torch.zeros(1, 2, SIZE[0] // STRIDE, SIZE[1] // STRIDE)
-    found = align(LevelOutput(1, log_var, log_var, log_var, SIZE, SIZE), reference, query).log_var
+    found = fitted(LevelOutput(1, log_var, log_var, log_var, SIZE, SIZE), reference, query).log_var
     grown = found[0, 0].exp() - 1
     assert grown[24, 32] > 0.02
     assert grown[24, 32] > 10 * grown[8:-8, 40:-4].max()
@@ -178,7 +192,7 @@ def test_what_cannot_be_a_match_is_left_as_it_is_and_the_rest_is_aligned_as_if_a
     logits[:, 0] = -20
     logits[:, 0, 18:30, 26:44] = 20
     output = LevelOutput(1, flow, torch.tensor([0.0, 9.0]).view(1, 2, 1, 1).expand(1, 2, *grid), logits, SIZE, SIZE)
-    part, whole = align_likely(output, reference, query), align(output, reference, query)
+    part, whole = likely_fitted(output, reference, query), fitted(output, reference, query)
     sure = logits[0, 0] > 0
     error = (part.flow[0, :, sure] - torch.tensor([[5.3], [-2.6]])).norm(dim=0)
     assert error.mean() < 0.02
@@ -186,7 +200,7 @@ def test_what_cannot_be_a_match_is_left_as_it_is_and_the_rest_is_aligned_as_if_a
     torch.testing.assert_close(part.log_var[..., sure], whole.log_var[..., sure], atol=0.01, rtol=0)
     assert torch.equal(part.flow[..., :8, :], flow[..., :8, :])
     nothing = replace(output, logits=-logits.abs())  # the first channel at -20, the other at 0
-    assert torch.equal(align_likely(nothing, reference, query).flow, flow)
+    assert torch.equal(likely_fitted(nothing, reference, query).flow, flow)
 
 
 def test_the_part_that_is_aligned_does_not_depend_on_the_other_pairs_of_a_batch():
@@ -198,11 +212,11 @@ def test_the_part_that_is_aligned_does_not_depend_on_the_other_pairs_of_a_batch(
     logits[0, 0, 10:20, 10:20] = logits[1, 0, 30:44, 40:60] = 20
     log_var = torch.tensor([0.0, 9.0]).view(1, 2, 1, 1).expand(2, 2, *grid)
     outputs = LevelOutput(1, torch.zeros(2, 2, *grid), log_var, logits, SIZE, SIZE)
-    both = align_likely(outputs, *images)
+    both = likely_fitted(outputs, *images)
     for n in range(2):
         one = slice(n, n + 1)
         fields = {name: getattr(outputs, name)[one] for name in ("flow", "log_var", "logits")}
-        alone = align_likely(replace(outputs, **fields), *(image[one] for image in images))
+        alone = likely_fitted(replace(outputs, **fields), *(image[one] for image in images))
         assert torch.equal(both.flow[one], alone.flow)
         assert torch.equal(both.log_var[one], alone.log_var)
         assert alone.flow.abs().max() > 0.1

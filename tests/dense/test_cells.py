@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from pdc_sfm.dense.cells import (
     CELL,
     INNER,
+    differences,
     evened_out,
-    gradient,
     inner_gradient,
     largest,
     means,
@@ -56,45 +56,49 @@ def test_spread_can_go_on_linearly_to_the_border():
     torch.testing.assert_close(found, plane)
 
 
-def test_gradients_are_central_differences():
+def test_differences_are_those_of_the_pixels_around_each():
     image = random(2, 1, 24, 32)
-    x, y = gradient(planes(image))
-    assert torch.allclose(whole(x)[..., 1:-1], (image[..., 2:] - image[..., :-2]) / 2)
-    assert torch.allclose(whole(y)[..., 1:-1, :], (image[..., 2:, :] - image[..., :-2, :]) / 2)
+    x, y = differences(planes(image))
+    assert torch.allclose(whole(x)[..., 1:-1], image[..., 2:] - image[..., :-2])
+    assert torch.allclose(whole(y)[..., 1:-1, :], image[..., 2:, :] - image[..., :-2, :])
     assert not whole(x)[..., [0, -1]].any()
     assert not whole(y)[..., [0, -1], :].any()
     for inner, all_of_it in zip(inner_gradient(planes(image)), (x, y)):
-        torch.testing.assert_close(inner, all_of_it[:, 1:-1, 1:-1])
+        torch.testing.assert_close(inner, all_of_it[:, 1:-1, 1:-1] / 2)
 
 
-@pytest.mark.parametrize("sigma", [1.0, 2.0, 7.0])
-def test_sums_are_those_of_a_gaussian_and_nothing_lies_outside(sigma):
+@pytest.mark.parametrize("window", [(1, 1), (2, 1, 1), (2, 2, 1, 1), (3, 2, 1, 1, 1)])
+def test_sums_are_those_of_a_bell_of_known_width_and_nothing_lies_outside(window):
+    cells = torch.zeros(1, 1, 61, 61)
+    cells[..., 30, 30] = 1
+    bell, places = sums(cells, window)[0, 0], torch.arange(61.0) - 30
+    torch.testing.assert_close(bell, bell.flip(0))
+    torch.testing.assert_close(bell, bell.T)
+    torch.testing.assert_close(bell.sum(), torch.tensor(1.0))
+    torch.testing.assert_close((bell.sum(0) * places.square()).sum(), torch.tensor(sum(n * n for n in window) / 4))
+    assert (bell[30, 30:].diff() <= 0).all()
+    flat = torch.ones(1, 1, 61, 61)
+    torch.testing.assert_close(sums(flat, window)[0, 0, 30, 30], torch.tensor(1.0))
+    assert 0.25 < sums(flat, window)[0, 0, 0, 0] < 0.6  # a quarter, and what the middle row and column have
+
+
+def test_means_are_those_of_a_gaussian_by_what_is_there():
     cells = torch.zeros(1, 1, 61, 61)
     cells[..., 30, 30] = 1
     y, x = torch.meshgrid(torch.arange(61.0), torch.arange(61.0), indexing="ij")
-    expected = torch.exp(-((x - 30) ** 2 + (y - 30) ** 2) / (2 * sigma**2)) / (2 * math.pi * sigma**2)
-    torch.testing.assert_close(sums(cells, sigma)[0, 0], expected, atol=0.005 * expected.max().item(), rtol=0)
-    flat = torch.ones(1, 1, 61, 61)
-    inside = sums(flat, sigma)[0, 0, 30, 30]
-    torch.testing.assert_close(inside, torch.tensor(1.0))
-    corner = sums(flat, sigma)[0, 0, 0, 0]
-    assert 0.25 < corner < 0.5  # a quarter, and what the middle row and column have
-
-
-def test_means_are_sums_by_what_is_there():
+    expected = torch.exp(-((x - 30) ** 2 + (y - 30) ** 2) / (2 * 2.5**2)) / (2 * math.pi * 2.5**2)
+    torch.testing.assert_close(means(cells, 2.5)[0, 0], expected, atol=0.005 * expected.max().item(), rtol=0)
     cells = random(2, 2, 40, 30)
-    expected = sums(cells, 2.5) / sums(torch.ones_like(cells), 2.5)
-    torch.testing.assert_close(means(cells, 2.5), expected, atol=0.005, rtol=0)
     torch.testing.assert_close(means(torch.ones_like(cells), 7.0), torch.ones_like(cells))
 
 
 def test_evening_out_leaves_what_is_linear_and_removes_noise():
     y, x = torch.meshgrid(torch.arange(20.0), torch.arange(30.0), indexing="ij")
     linear = torch.stack((0.3 * x - 0.1 * y, x + y))[None]
-    torch.testing.assert_close(evened_out(linear, 1.5), linear)
+    torch.testing.assert_close(evened_out(linear, (2, 2, 1, 1)), linear)
     noise = torch.randn(1, 2, 40, 40, generator=torch.manual_seed(0))
-    assert evened_out(noise, 1.5).std() < 0.3
-    assert evened_out(noise[..., :2, :2], 1.5).shape == (1, 2, 2, 2)
+    assert evened_out(noise, (2, 2, 1, 1)).std() < 0.3
+    assert evened_out(noise[..., :4, :4], (2, 2, 1, 1)).shape == (1, 2, 4, 4)
 
 
 def test_largest_is_max_pooling():
