@@ -52,8 +52,11 @@ class Stopwatch:
         setattr(owner, attribute, timed)
 
 
-def match_time(images: Path, count: int, network_name: str, settings: list[str]) -> dict[str, float]:
-    """Seconds of each part of matching all pairs of the first images of a folder. Alters modules: once a process."""
+def match_time(images: Path, count: int, network_name: str, settings: list[str], runs: int = 1) -> dict[str, float]:
+    """Seconds of each part of matching all pairs of the first images of a folder, mean of some runs, loaded once.
+
+    Alters modules: once a process.
+    """
     clock = Stopwatch()
     with clock.part("loading libraries and weights"):
         import cv2
@@ -91,9 +94,11 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str])
     ):
         clock.watch(owner, attribute, name)
     names = list_images(images)[:count]
-    with tempfile.TemporaryDirectory() as folder, clock.part("the rest: order, cache, conversions"):
-        run.match_pairs(exhaustive_pairs(names), images, folder, options, matcher=matcher)
-    return dict(clock.seconds)
+    loading = clock.seconds.copy()
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as folder, clock.part("the rest: order, cache, conversions"):
+            run.match_pairs(exhaustive_pairs(names), images, folder, options, matcher=matcher)
+    return loading | {name: value / runs for name, value in clock.seconds.items() if name not in loading}
 
 
 def make_matcher(network_name: str, options: Any) -> Any:
@@ -121,9 +126,10 @@ def main() -> None:
     parser.add_argument("--images", type=Path, required=True, help="folder of photographs")
     parser.add_argument("--count", type=int, default=11, help="of its images; all their pairs are matched")
     parser.add_argument("--network", choices=("builtin", "pdcnet_plus"), default="builtin")
+    parser.add_argument("--runs", type=int, default=1, help="their mean is told: the speed of a machine comes and goes")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of `pdc-sfm match`")
     args = parser.parse_args()
-    seconds = match_time(args.images, args.count, args.network, args.settings)
+    seconds = match_time(args.images, args.count, args.network, args.settings, args.runs)
     pairs = args.count * (args.count - 1) // 2
     print(f"{args.network}: {args.count} images, {pairs} pairs, processor seconds of one thread")
     for name, value in sorted(seconds.items(), key=lambda item: -item[1]):

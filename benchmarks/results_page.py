@@ -58,7 +58,8 @@ def table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def page(conditions: dict[str, str], outcomes: Sequence[Outcome], quick: bool) -> str:
+def page(conditions: dict[str, str], outcomes: Sequence[Outcome], quick: bool, when: str = "") -> str:
+    """`when` is of the whole run; steps that were measured at another time say so."""
     rows = [row for outcome in outcomes for row in outcome.rows]
     busiest = max(outcomes, key=lambda outcome: outcome.busy)
     total = sum(outcome.seconds for outcome in outcomes) / 60
@@ -70,6 +71,7 @@ def page(conditions: dict[str, str], outcomes: Sequence[Outcome], quick: bool) -
         lines += [f"**Measured on a loaded machine: {noise}. Seconds are too long and ratios uncertain.**", ""]
     lines += [f"Written by `make bench` in {total:.0f} minutes.", ""]
     lines += [f"- {name}: {value}" for name, value in conditions.items()]
+    lines += [f"- measured at another time: {o.name} ({o.when})" for o in outcomes if o.when != when]
     lines += [f"- others' use of the cores, before each step: at most {busiest.busy:.0%}", ""]
     lines += [
         "Ratios come first: `3.0 x` means that ours is three times better than what it is compared with, and **loses** that",

@@ -48,6 +48,7 @@ class Outcome:
     text: str = ""  # what a script printed
     seconds: float = 0.0
     busy: float = 0.0  # share of the cores that others used just before
+    when: str = ""  # date and commit
 
 
 def run_step(name: str, context: Context, limit: float) -> Outcome:
@@ -92,6 +93,10 @@ def latest(name: str) -> Outcome | None:
     return Outcome(**{**kept, "rows": [Row(**row) for row in kept["rows"]]})
 
 
+def when(conditions: dict[str, str]) -> str:
+    return f"{conditions['date']}, {conditions['versions']}"
+
+
 def last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1][:200] if lines else "nothing was printed"
@@ -106,7 +111,7 @@ def take_step(name: str, context: Context, answer: Path) -> None:
     answer.write_text(json.dumps([dataclasses.asdict(row) for row in rows]))
 
 
-def run_all(names: list[str], context: Context, minutes: float) -> list[Outcome]:
+def run_all(names: list[str], context: Context, minutes: float, when: str) -> list[Outcome]:
     """The steps one after the other, with a line for each, until the time is over."""
     outcomes, end = [], time.monotonic() + 60 * minutes
     for number, name in enumerate(names, 1):
@@ -120,6 +125,7 @@ def run_all(names: list[str], context: Context, minutes: float) -> list[Outcome]
             outcome = Outcome(name, [Row(name, "the whole step", None, "skipped", note="../shared is absent")])
         else:
             outcome = run_step(name, context, left)
+        outcome.when = when
         outcomes.append(outcome)
         write_text(stored(name), json.dumps(dataclasses.asdict(outcome)))
         trouble = "".join(f"; {row.ours}: {row.note}" for row in outcome.rows if row.what == "the whole step")
@@ -149,15 +155,18 @@ def main() -> None:
         parser.error(f"--update: {', '.join(missing)} were never measured here and would leave RESULTS.md: run all steps")
     from results_page import machine, page, table
 
-    conditions = machine(args.threads)
-    outcomes = run_all(args.steps or [*STEPS, *SCRIPTS], context, args.minutes)
+    conditions, head = machine(args.threads), WORK / "conditions.json"
+    outcomes = run_all(args.steps or [*STEPS, *SCRIPTS], context, args.minutes, when(conditions))
     if args.steps:
         print("\n".join(table([row for outcome in outcomes for row in outcome.rows])))
         if not args.update:
             return
         outcomes = [outcome for name in (*STEPS, *SCRIPTS) if (outcome := latest(name))]
+        conditions = json.loads(head.read_text()) if head.is_file() else conditions  # of the whole run
+    else:
+        write_text(head, json.dumps(conditions))
     path = (WORK if args.quick else ROOT / "benchmarks") / "RESULTS.md"
-    write_text(path, page(conditions, outcomes, args.quick))
+    write_text(path, page(conditions, outcomes, args.quick, when(conditions)))
     print(path)
 
 

@@ -46,6 +46,13 @@ def test_a_loaded_machine_is_said_at_the_top_and_a_quiet_one_is_not():
     assert "loaded machine" not in page({}, [Outcome("a", [FASTER], busy=0.02)], quick=False)
 
 
+def test_a_step_measured_at_another_time_than_the_whole_says_so():
+    outcomes = [Outcome("a", [FASTER], when="Monday, commit 1"), Outcome("b", [SLOWER], when="Tuesday, commit 2")]
+    text = page({"date": "Monday"}, outcomes, False, "Monday, commit 1")
+    assert "- measured at another time: b (Tuesday, commit 2)" in text
+    assert "another time: a" not in text
+
+
 def test_a_cell_cannot_break_the_table():
     assert table([Row("a", "x | y\nz", None, "")])[2].count("|") == 7
 
