@@ -82,22 +82,23 @@ def align_likely(
 
     Each pair of a batch has a part of its own, so that its result does not depend on the others.
     """
-    flow, log_var, logits = (
-        x.float().clone(memory_format=torch.contiguous_format) for x in (output.flow, output.log_var, output.logits)
-    )
-    likely = p_r(log_var, logits)[:, 0] > LIKELY
+    kept = {name: getattr(output, name) for name in ("flow", "log_var", "logits")}
+    maps = {name: _rows(x).clone() for name, x in kept.items() if x is not None}
+    flow = maps["flow"]
+    likely = p_r(maps["log_var"], maps["logits"])[:, 0] > LIKELY if "logits" in maps else torch.ones_like(flow[:, 0]) > 0
     for n, (reference, query) in enumerate(zip(references, queries)):
         if not likely[n].any():
             continue
         rows, columns = (_range(likely[n].any(side)) for side in (1, 0))
         corner = CELL * flow.new_tensor((columns.start, rows.start)).view(2, 1, 1)
         cells = (n, ..., rows, columns)
-        part = replace(
-            output, flow=(flow[cells] + corner)[None], log_var=log_var[cells][None], logits=logits[cells][None]
-        )
+        part = replace(output, **{name: x[cells][None] for name, x in maps.items()})
+        part = replace(part, flow=part.flow + corner)
         part = align(part, replace(reference, cells=reference.cells[..., rows, columns]), query, judge)
-        flow[cells], log_var[cells], logits[cells] = part.flow[0] - corner, part.log_var[0], part.logits[0]
-    return replace(output, flow=flow, log_var=log_var, logits=logits)
+        for name, x in maps.items():
+            x[cells] = getattr(part, name)[0]
+        flow[cells] -= corner
+    return replace(output, **maps)
 
 
 def _rows(maps: Tensor | None) -> Tensor | None:

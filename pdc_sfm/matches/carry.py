@@ -21,6 +21,7 @@ from pdc_sfm.matches.tracks import Keypoints, strongest_first
 from pdc_sfm.matches.transfer import Transferred
 
 ROUNDS = 5  # of reweighting
+LONGEST_TABLE = 32  # entries for each number that is looked up
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def place_tracks(arrivals: Sequence[Arrival], distance: float) -> TrackPoints:
     """One place for each track that arrives; of tracks nearer to each other than `distance` the best supported."""
     if not sum(len(arrival.tracks) for arrival in arrivals):
         return TrackPoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
-    tracks, group = np.unique(np.concatenate([arrival.tracks for arrival in arrivals]), return_inverse=True)
+    tracks, group = _numbered(np.concatenate([arrival.tracks for arrival in arrivals]))
     x, y = np.concatenate([arrival.carried.points for arrival in arrivals]).T.copy()
     prior = np.concatenate([arrival.carried.weights for arrival in arrivals])
     scales = [max(1.0, arrival.carried.tolerance / 2) ** -2 for arrival in arrivals]
@@ -68,6 +69,21 @@ def place_tracks(arrivals: Sequence[Arrival], distance: float) -> TrackPoints:
     places = np.stack((mean_x, mean_y), 1)
     kept = strongest_apart(places, support, distance)
     return TrackPoints(places[kept].astype(np.float32), support[kept].astype(np.float32), tracks[kept])
+
+
+def _numbered(tracks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different ones of some tracks (N,), in their order, and for each of all its place among them.
+
+    By a table, several times as fast as sorting, unless they lie too far apart.
+    """
+    first, span = tracks.min(), int(np.ptp(tracks)) + 1
+    if span > LONGEST_TABLE * len(tracks):
+        return np.unique(tracks, return_inverse=True)
+    place = np.zeros(span, np.int32)
+    place[tracks - first] = 1
+    different = np.flatnonzero(place)
+    place[different] = np.arange(len(different))
+    return different + first, place[tracks - first]
 
 
 def each_arrival(arrivals: Sequence[Arrival]) -> TrackPoints:

@@ -136,6 +136,8 @@ def _bins(points: np.ndarray, cell_size: float, size: int, cell: np.ndarray, cel
     """A number for each point's bin inside its cell: a bin across the border of two cells is a bin of each."""
     if size <= 0 or cell_size <= 0:  # each distinct point is a bin, and lies in one cell only
         return _cells(points, 0)
+    if size == cell_size:  # each cell is a bin
+        return cell, cells
     lowest = (np.floor((axis - 0.5) * (cell_size / size)).astype(np.int64) for axis in _lattice(points, cell_size))
     x, y = (axis - low for axis, low in zip(_lattice(points, size), lowest))
     width = math.ceil(cell_size / size) + 2

@@ -203,6 +203,15 @@ def test_what_cannot_be_a_match_is_left_as_it_is_and_the_rest_is_aligned_as_if_a
     assert torch.equal(likely_fitted(nothing, reference, query).flow, flow)
 
 
+def test_all_is_aligned_if_the_network_states_no_confidence():
+    read, pixels = textured(), pixel_grid(*SIZE, torch.zeros(1))
+    shift = torch.tensor([5.3, -2.6]).view(1, 2, 1, 1)
+    start = (shift + 0.4).expand(1, 2, SIZE[0] // STRIDE, SIZE[1] // STRIDE)
+    found = likely_fitted(level(start), read(pixels), read(pixels - shift))
+    assert (found.flow - shift)[..., 4:-4, 4:-4].norm(dim=1).mean() < 0.02
+    assert found.log_var is None
+
+
 def test_the_part_that_is_aligned_does_not_depend_on_the_other_pairs_of_a_batch():
     read, pixels = textured(), pixel_grid(*SIZE, torch.zeros(1))
     images = [torch.cat([read(pixels + shift) for shift in shifts]) for shifts in ((0, 7), (0.4, 7.3))]

@@ -121,6 +121,14 @@ def test_a_track_lies_where_most_of_its_arrivals_agree():
     np.testing.assert_allclose(placed.points, [[10.2, 10], [50, 50]], atol=0.1)
 
 
+@pytest.mark.parametrize("far", [6, 10**12])  # beside each other, and too far apart for a table
+def test_tracks_that_lie_far_apart_are_placed_alike(far):
+    first, second = arrival([far, 3], [[50, 50], [10, 10]], [1, 1]), arrival([3, 5], [[10, 10], [90, 90]], [1, 1])
+    placed = place_tracks([first, second], 4)
+    np.testing.assert_array_equal(placed.tracks, [3, 5, far])
+    np.testing.assert_allclose(placed.points, [[10, 10], [90, 90], [50, 50]])
+
+
 def test_of_tracks_that_crowd_the_best_supported_stays():
     placed = place_tracks([arrival([1, 2, 3], [[0, 0], [3, 0], [6, 0]], [1, 2, 1.5])], 4)
     np.testing.assert_array_equal(placed.tracks, [2])
