@@ -72,7 +72,7 @@ class Around:
         x, y = points.T.astype(np.float32)
         here = _complex(x, y)
         first = self._squares(x, y, self.side, self._columns) * PLACES
-        rows = PLACES * self._columns * np.arange(-1, 2) - PLACES  # what is left of a point, below it and right lies together
+        rows = PLACES * self._columns * np.arange(-1, 2) - PLACES  # of three squares beside each other the places lie together
         about = (np.arange(3 * PLACES) + rows[:, None]).reshape(-1)
         away = self._runs[first[:, None] + rows].reshape(len(x), -1)
         away -= here[:, None]
