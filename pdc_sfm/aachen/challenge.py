@@ -34,7 +34,7 @@ class ChallengeSettings:
     """The protocol leaves no choice but these."""
 
     method: str = "pdcnet_plus"  # in the name of the result
-    seed: int = 0
+    seed: int = 0  # of all random numbers
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:

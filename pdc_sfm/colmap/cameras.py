@@ -25,9 +25,10 @@ MODELS = tuple(name for name in pycolmap.CameraModelId.__members__ if name != "I
 class CameraSettings:
     """Intrinsics of a reconstruction."""
 
-    model: str = "SIMPLE_RADIAL"
-    params: tuple[float, ...] = ()  # empty: focal length from EXIF or a guess, then refined
-    mode: Literal["auto", "single", "per_folder", "per_image"] = "auto"  # which images share a camera
+    model: str = "SIMPLE_RADIAL"  # any COLMAP camera model
+    # fx,fy,cx,cy for PINHOLE and so on; empty: focal length from EXIF or a guess, then refined
+    params: tuple[float, ...] = ()
+    mode: Literal["auto", "single", "per_folder", "per_image"] = "auto"  # which images share a camera; auto: by EXIF
     refine: bool = True  # adjust focal length and distortion in bundle adjustment
 
     def __post_init__(self) -> None:

@@ -35,8 +35,8 @@ class LocalizationSettings:
 
     pose: PoseSettings = dataclasses.field(default_factory=PoseSettings)
     fallback: Literal["none", "nearest"] = "none"  # nearest: a failed query gets the pose of its first retrieved image
-    prepend_camera_name: bool = False  # `camera/name` in the results instead of `name`
-    seed: int = 0
+    prepend_camera_name: bool = False  # `camera/name` in the results instead of `name` (RobotCar)
+    seed: int = 0  # of RANSAC
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:

@@ -24,9 +24,10 @@ LOSS_SCALE = 0.5  # pixels by which good correspondences are usually wrong; what
 class PoseSettings:
     """How the pose of a query is estimated."""
 
-    ransac_threshold: float = 12.0  # pixels
+    ransac_threshold: float = 12.0  # pixels by which an inlier may miss
     min_inliers: int = 12  # beyond what chance would give
-    hypotheses: int = 3  # poses tried, each on what the last ones leave; the one that explains most of the picture holds
+    # poses tried, each on what the last ones leave; the one that explains most of the picture holds; 1: as hloc
+    hypotheses: int = 3
     covisibility_clustering: bool = False  # try each place among the retrieved images apart
     min_score: float = 0.0  # matches below are not used
     best: int = 0  # use so many of the correspondences, the most confident ones; 0: all

@@ -36,18 +36,21 @@ SURE = 0.55  # score of the matches used then; the highest is 0.57
 class ReconstructionSettings:
     """How cameras and points are found."""
 
-    mapper: Literal["incremental", "global"] = "incremental"
+    mapper: Literal["incremental", "global"] = "incremental"  # global: GLOMAP
     camera: CameraSettings = dataclasses.field(default_factory=CameraSettings)
     verification: VerificationSettings = dataclasses.field(default_factory=VerificationSettings)
     verify: bool = True  # false: take the matches as they are
     min_score: float = 0.0  # matches below are not used
-    two_view_tracks: bool | None = None  # also points seen by two images only; None: if images have few partners
-    mapping_keypoints: int | None = 8192  # cameras are found by so many of each image, of long tracks; points by all
-    weak_pairs: float = 0.6  # pairs with fewer than this share of the matches that link their images otherwise, and that
-    # these do not confirm, find no cameras: things that look alike
+    # also points seen by two images only; null: if images have fewer than four partners
+    two_view_tracks: bool | None = None
+    # cameras are found by so many of each image, of long tracks, points by all; null: all find cameras
+    mapping_keypoints: int | None = 8192
+    # pairs with fewer than this share of the matches that link their images otherwise, and that these do not
+    # confirm (things that look alike), find no cameras, only points; 0: all find cameras
+    weak_pairs: float = 0.6
     sharpen: bool = True  # move observations to where the images themselves agree, then adjust once more
-    keep_outliers: bool = False  # in points.ply; the model keeps all
-    seed: int = 0
+    keep_outliers: bool = False  # stray points stay in points.ply; the model keeps all
+    seed: int = 0  # of RANSAC and of the mapper
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:

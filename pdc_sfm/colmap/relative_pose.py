@@ -14,9 +14,9 @@ from pdc_sfm.settings import require
 class RelativePoseSettings:
     """How the essential matrix is found."""
 
-    method: Literal["ransac", "magsac"] = "ransac"
+    method: Literal["ransac", "magsac"] = "ransac"  # which estimator; magsac: OpenCV's USAC_MAGSAC
     threshold: float = 1.0  # pixels; divided by the focal length
-    confidence: float = 0.99999
+    confidence: float = 0.99999  # of RANSAC: it ends when a better pose is less likely than 1 minus this
     refine: bool = False  # then adjust the pose to all inliers, robustly (beyond the paper's protocol)
 
     def __post_init__(self) -> None:

@@ -34,13 +34,15 @@ from pdc_sfm.settings import require, to_dict
 class TriangulationSettings:
     """How points are made from matches and known cameras."""
 
-    geometry: Literal["known", "estimated", "none"] = "known"  # what matches must agree with: poses, their own, nothing
+    # known: matches must agree with the known poses, within each keypoint's own uncertainty; estimated: with a
+    # geometry estimated from themselves; none: they are taken as they are
+    geometry: Literal["known", "estimated", "none"] = "known"
     verification: VerificationSettings = dataclasses.field(default_factory=VerificationSettings)
     min_score: float = 0.0  # matches below are not used
     two_view_tracks: bool = False  # also points seen by two images only
     sharpen: bool = True  # move observations to where the images themselves agree, then place the points once more
-    keep_outliers: bool = False  # in points.ply; the model keeps all
-    seed: int = 0
+    keep_outliers: bool = False  # stray points stay in points.ply; the model keeps all
+    seed: int = 0  # of RANSAC
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:

@@ -19,8 +19,8 @@ class VerificationSettings:
 
     max_error: float = 4.0  # pixels; with known poses, in units of each keypoint's own uncertainty (1 px if unknown)
     min_inliers: int = 15  # pairs with fewer are dropped
-    max_trials: int = 20000
-    min_inlier_ratio: float = 0.1
+    max_trials: int = 20000  # of RANSAC, at most
+    min_inlier_ratio: float = 0.1  # of a pair's matches that RANSAC reckons with
 
     def __post_init__(self) -> None:
         require(self.max_error > 0, f"verification.max_error={self.max_error} must be above 0 (pixels)")

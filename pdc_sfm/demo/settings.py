@@ -36,7 +36,7 @@ class DemoSettings:
     triangulation: TriangulationSettings = dataclasses.field(default_factory=TriangulationSettings)
     localization: LocalizationSettings = dataclasses.field(default_factory=LocalizationSettings)
     sift: bool = True  # the same by SIFT, for comparison
-    report: bool = True
+    report: bool = True  # write report.html at the end
 
     def __post_init__(self) -> None:
         require(self.neighbours >= 1, f"neighbours={self.neighbours} must be at least 1")
@@ -54,7 +54,7 @@ class PhotographSettings:
     retrieve: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)
     reconstruction: ReconstructionSettings = dataclasses.field(default_factory=ReconstructionSettings)
     sift: bool = True  # the same pairs by SIFT, for comparison
-    report: bool = True
+    report: bool = True  # write report.html at the end
 
     def __post_init__(self) -> None:
         require(self.exhaustive >= 2, f"exhaustive={self.exhaustive} must be at least 2")

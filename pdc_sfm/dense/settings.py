@@ -12,12 +12,15 @@ from pdc_sfm.settings import require
 class DenseSettings:
     """Resolution and strategy (Sec. 3.7)."""
 
-    min_side: int | None = 480  # resize so that the smaller side has this length; None keeps the size
-    max_side: int | None = 1024  # and never let the longer side exceed this
-    method: Literal["direct", "homography", "multiscale", "search"] = "direct"  # D, H, MS, D and if it fails a search
-    subpixel: bool | None = None  # align the images around each match; None: unless the network is the published one
+    min_side: int | None = 480  # resize so that the smaller side has this length; null keeps the size
+    max_side: int | None = 1024  # never let the longer side exceed this; null: no limit
+    # direct: one pass; homography, multiscale: the paper's (H) and (MS), which align the images of every pair
+    # first; search: turned and zoomed images too, at a cost only for pairs that one pass hardly finds
+    method: Literal["direct", "homography", "multiscale", "search"] = "direct"
+    subpixel: bool | None = None  # align the images around each match; null: unless the network is the published one
     rotations: int = 1  # try the query turned by multiples of 360/rotations degrees; 1 tries none
-    scales: tuple[float, ...] = (0.5, 0.6, 0.88, 1.0, 1.33, 1.66, 2.0)  # multiscale: below 1 the reference shrinks
+    # multiscale: sizes that are tried; below 1 the reference shrinks
+    scales: tuple[float, ...] = (0.5, 0.6, 0.88, 1.0, 1.33, 1.66, 2.0)
     search_below: float = 0.1  # search: only if a smaller share of the reference is confident after one pass
     looks: bool = True  # search: the network looks at views too; without, only what one pass and SIFT propose is tried
     threshold: float = 0.1  # the homography is fitted to matches with P_1 above this

@@ -35,15 +35,18 @@ class RunSettings:
     """Everything about matching a pair list. `device` and `memory` to `ray` change the speed only."""
 
     output: str = "matches-pdc"  # names the files: feats_{output}.h5 and {output}_{pair list}.h5
-    weights: str | None = None  # a weights file; none: the built-in model
-    device: str = "cpu"
+    weights: str | None = None  # a weights file; null: the built-in model
+    device: str = "cpu"  # cpu or cuda
     precision: Precision = "float32"  # of convolutions; 16 bits are faster on a GPU, and change numbers a little
     memory: str = "4GB"  # for codes of images that later pairs use again
     readers: int = 2  # threads that read images ahead
     batch: int = 1  # pairs of equal sizes at a time
-    engine: Engine = "local"  # this process; ray: several workers, on this machine or a cluster
+    # local: this process; ray: several workers, each with its own memory=, on this machine or a cluster
+    # (docs/scale.md)
+    engine: Engine = "local"
     ray: RaySettings = field(default_factory=RaySettings)
-    anchors: Literal["snap", "assign"] = "snap"  # fixed keypoints of both images: flow at them, or nearest match
+    # keypoints given by --features-ref are matched by the flow at them (snap), or take the nearest match (assign)
+    anchors: Literal["snap", "assign"] = "snap"
     dense: DenseSettings = field(default_factory=DenseSettings)
     select: SelectSettings = field(default_factory=SelectSettings)
     snap: SnapSettings = field(default_factory=SnapSettings)

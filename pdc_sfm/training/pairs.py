@@ -25,11 +25,13 @@ from pdc_sfm.training.warps import Frame, Pose, Warp, WarpSettings, in_pixels, j
 class PairSettings:
     """Everything about the synthetic pairs. The ablations of Tab. 8-9 are `mask`, `objects` and `perturbations`."""
 
-    size: tuple[int, int] = (320, 320)  # (height, width) of both images
+    size: tuple[int, int] = (320, 320)  # height and width of both images
+    # where flow is trained: injective: unless two points claim one pixel of the query; occlusion: where seen;
+    # none: everywhere
     mask: Mask = "injective"
     objects: Literal[0, 1, 2, 3, 4] = 4  # at most so many in a pair
-    object_probability: float = 0.8
-    perturbations: bool = True
+    object_probability: float = 0.8  # of objects in a pair
+    perturbations: bool = True  # bend small regions of the flow
     unrelated: float = 0.1  # share of pairs that show different places
     flip: float = 0.5  # probability of mirroring the photograph
     warp: WarpSettings = field(default_factory=WarpSettings)

@@ -16,16 +16,16 @@ from pdc_sfm.settings import require
 class PhotometricSettings:
     """The probability of each change; `strength` scales how far it goes (0 switches all off)."""
 
-    strength: float = 1.0
+    strength: float = 1.0  # how far each change goes; 0: there is none
     colour: float = 0.8  # brightness, contrast, gamma, saturation, hue, cast
-    grey: float = 0.04
+    grey: float = 0.04  # no colors
     shading: float = 0.25  # light that varies slowly over the image
     shadow: float = 0.15  # one hard or soft shadow
-    night: float = 0.12
+    night: float = 0.12  # dark, noisy, lit by lamps
     blur: float = 0.25  # out of focus, or too few pixels
-    motion: float = 0.08
-    noise: float = 0.35
-    jpeg: float = 0.4
+    motion: float = 0.08  # blur of a moved camera
+    noise: float = 0.35  # of the sensor
+    jpeg: float = 0.4  # strong compression
 
     def __post_init__(self) -> None:
         require(0 <= self.strength <= 2, "photometric.strength must lie in 0..2")

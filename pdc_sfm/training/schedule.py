@@ -13,7 +13,7 @@ from pdc_sfm.settings import require
 class ScheduleSettings:
     """Learning rate over the iterations, as a factor of `optimiser.rate`."""
 
-    iterations: int = 350_000
+    iterations: int = 350_000  # of the run
     kind: Literal["steps", "cosine", "trapezoid"] = "steps"  # halved at milestones; falling cosine; flat, then falling
     milestones: tuple[int, ...] = (133_000, 240_000)  # for steps: halved after each (Sec. 4.1)
     warm_up: int = 0  # iterations of linear rise from nothing

@@ -25,7 +25,7 @@ class SupervisionSettings:
 
     min_overlap: float = 0.3  # share of the reference's points that the query sees as well (appendix B)
     min_points: int = 24  # correspondences that must remain in the cut-out images
-    max_points: int = 4096
+    max_points: int = 4096  # correspondences used of a pair
     max_error: float = 2.0  # px: points of a model that project farther from their keypoint are left out
     depth_tolerance: float = 0.05  # relative: farther apart, the point is occluded (depth maps)
     max_zoom: float = 1.6  # cut-outs show the image at up to this zoom

@@ -24,7 +24,7 @@ class ValidationSettings:
     """The fixed pairs, and how often they are looked at."""
 
     minutes: float = 15.0  # of training between two looks
-    size: int = 384
+    size: int = 384  # side of the images, pixels
     pairs: int = 24  # homographies of moderate strength
     hard: int = 12  # pairs like those of training
     unrelated: int = 8  # pairs of different photographs

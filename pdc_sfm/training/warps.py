@@ -22,19 +22,19 @@ KINDS: tuple[Kind, ...] = ("homography", "affine", "tps", "mixed")
 class WarpSettings:
     """How the views of a pair differ. Shares are relative, angles in degrees; zoom is the ratio of the two scales."""
 
-    homography: float = 0.5
-    affine: float = 0.1
-    tps: float = 0.15
-    mixed: float = 0.25
-    moderate: float = 0.6  # small rotations and zooms, as between neighbouring views
-    rotated: float = 0.2  # any rotation
-    strong: float = 0.2  # strong zoom and perspective
-    moderate_rotation: float = 40.0
-    max_rotation: float = 180.0
-    moderate_zoom: float = 2.0
-    max_zoom: float = 3.0
-    moderate_tilt: float = 40.0
-    max_tilt: float = 60.0
+    homography: float = 0.5  # share of pairs related by a homography
+    affine: float = 0.1  # share by an affine map
+    tps: float = 0.15  # share by a thin-plate spline
+    mixed: float = 0.25  # share by a homography and a spline
+    moderate: float = 0.6  # share with small rotations and zooms, as between neighbouring views
+    rotated: float = 0.2  # share with any rotation
+    strong: float = 0.2  # share with strong zoom and perspective
+    moderate_rotation: float = 40.0  # degrees, of moderate pairs
+    max_rotation: float = 180.0  # degrees, of rotated pairs and some strong ones
+    moderate_zoom: float = 2.0  # ratio of the two scales, of moderate pairs
+    max_zoom: float = 3.0  # ratio of the two scales, of strong pairs
+    moderate_tilt: float = 40.0  # degrees out of the image plane, of moderate pairs
+    max_tilt: float = 60.0  # degrees, of strong pairs
     max_shift: float = 0.4  # of half the shorter side
     max_bend: float = 0.12  # standard deviation of the spline's control points, in halves of the shorter side
     min_in_view: float = 0.1  # share of the reference's points that must land in the query

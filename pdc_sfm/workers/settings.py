@@ -11,10 +11,11 @@ from pdc_sfm.settings import require
 class RaySettings:
     """Workers of `engine=ray`. None of it changes the result, and a run may go on with other values."""
 
-    address: str | None = None  # auto or HOST:PORT joins a cluster; none: one starts on this machine and ends with the run
-    workers: int | None = None  # none: as many as there are GPUs (device=cuda) or cores
+    # auto or HOST:PORT joins a cluster; null: one starts on this machine and ends with the run
+    address: str | None = None
+    workers: int | None = None  # null: as many as there are GPUs (device=cuda) or cores
     cores: int = 1  # of each worker
-    gpus: float | None = None  # of each worker; none: 1 with device=cuda, otherwise 0
+    gpus: float | None = None  # of each worker; null: 1 with device=cuda, otherwise 0
     block: int = 32  # pairs or images that a worker is given at a time; what the loss of a worker costs
 
     def __post_init__(self) -> None:
