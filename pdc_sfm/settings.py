@@ -56,12 +56,13 @@ def load_settings(cls: type[T], config: Path | str | None = None, overrides: Ite
     return from_dict(cls, values)
 
 
-def from_dict(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
-    """Build the dataclass `cls` from nested dictionaries, checking every key and type."""
+def from_dict(cls: type[T], values: Mapping[str, Any], where: str = "", default: T | None = None) -> T:
+    """Build the dataclass `cls` from nested dictionaries, checking every key and type. What they leave out is as in `default`."""
     if not isinstance(values, Mapping):
         raise SettingsError(f"{where or cls.__name__} takes a group of settings, not {values!r}")
     hints = typing.get_type_hints(cls)
-    names = [f.name for f in dataclasses.fields(cls) if f.init]
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
+    names = list(fields)
     arguments = {}
     for key, value in values.items():
         name = f"{where}.{key}" if where else str(key)
@@ -69,8 +70,11 @@ def from_dict(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
             close = difflib.get_close_matches(str(key), names, n=1)
             hint = f"did you mean {close[0]}?" if close else "known: " + ", ".join(names)
             raise SettingsError(f"unknown setting {name}: {hint}")
-        arguments[key] = _convert(value, hints[key], name)
-    return cls(**arguments)
+        if dataclasses.is_dataclass(hints[key]):  # a group may have other defaults here than elsewhere
+            arguments[key] = _group(value, hints[key], name, _default(fields[key], default))
+        else:
+            arguments[key] = _convert(value, hints[key], name)
+    return cls(**arguments) if default is None else dataclasses.replace(default, **arguments)
 
 
 def to_dict(settings: Any) -> dict[str, Any]:
@@ -152,6 +156,21 @@ def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
             base[key] = dict(value) if isinstance(value, Mapping) else value
 
 
+def _group(value: Any, cls: type, name: str, default: Any) -> Any:
+    if isinstance(value, _Word):
+        value = value.parsed()
+    return value if isinstance(value, cls) else from_dict(cls, {} if value is None else value, name, default)
+
+
+def _default(field: dataclasses.Field[Any], owner: Any) -> Any:
+    """What a field has in its owner, or where there is none in a fresh one; None if it must be given."""
+    if owner is not None:
+        return getattr(owner, field.name)
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return None if field.default is dataclasses.MISSING else field.default
+
+
 def _convert(value: Any, hint: Any, name: str) -> Any:
     """One value to the type of its field, or an error that says what the field takes."""
     origin, options = typing.get_origin(hint), typing.get_args(hint)
@@ -159,8 +178,6 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         return str(_unquoted(value))
     if isinstance(value, _Word) and origin not in (typing.Union, types.UnionType):
         value = value.parsed()
-    if dataclasses.is_dataclass(hint):
-        return value if isinstance(value, hint) else from_dict(hint, {} if value is None else value, name)
     if origin in (typing.Union, types.UnionType):
         if type(None) in options and (value.parsed() if isinstance(value, _Word) else value) is None:
             return None
