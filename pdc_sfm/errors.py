@@ -1,5 +1,9 @@
 """Errors a user can cause. The command line prints their text as one line and exits with code 2."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
 
 class UserError(Exception):
     """Something the user can put right. The text says what was wrong, where, and what to do next."""
@@ -15,6 +19,14 @@ class CheckpointError(UserError):
 
 class SettingsError(UserError):
     """An unknown setting, or a value out of range."""
+
+
+class OtherSettingsError(SettingsError):
+    """Results made with other settings, which are not mixed with new ones. `path` is what would have to go for these."""
+
+    def __init__(self, message: str, path: Path | str | None = None):
+        super().__init__(message)
+        self.path = None if path is None else Path(path)
 
 
 class FormatError(UserError):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import functools
 import glob
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from pdc_sfm.errors import BusyError, StorageError, UserError
 
@@ -28,13 +31,20 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         with open(partial, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(partial, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _flush_folder(path.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _flush_folder(path: Path) -> None:
+    """Let the new name survive a power cut too, where the system can be asked for it."""
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def remove_leftovers(*paths: Path) -> None:
@@ -99,11 +109,29 @@ def _full_disk_said(folder: Path, output: Path) -> Iterator[None]:
 def exclusive(path: Path | str, wait: bool = False) -> Iterator[None]:
     """Hold the lock of an output. A second process waits, or is refused. The lock dies with its owner."""
     path = Path(path)
-    lock = path.with_name(f".{path.name}.lock")
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with open(lock, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise BusyError(f"another process is writing {path}: wait for it, or choose another output") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=-1 if wait else 0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BusyError(f"another process is writing {path}: wait for it, or choose another output") from None
+    try:
         yield
+    finally:
+        lock.release()
+
+
+def file_digest(path: Path | str) -> str:
+    """A short fingerprint of a file's content."""
+    path = Path(path)
+    found = path.stat()
+    return _file_digest(path, found.st_size, found.st_mtime_ns)
+
+
+@functools.lru_cache(256)
+def _file_digest(path: Path, _size: int, _time: int) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()[:16]

@@ -36,8 +36,8 @@ def interruptible() -> Iterator[None]:
 
     Nothing happens outside the main thread, and handlers that a command sets itself (training saves its state) win.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
+        yield  # as on Windows, where Python's own KeyboardInterrupt has to do
         return
     ended = threading.Event()
     lost: list[int] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
+import os
 import queue
 import threading
 import traceback
@@ -19,6 +20,11 @@ from typing import Any, TypeVar
 from pdc_sfm.errors import UserError
 
 T = TypeVar("T")
+
+
+def core_count() -> int:
+    """Cores that this process may use; where the system does not say, those of the machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 from pdc_sfm.errors import SettingsError
 
 T = TypeVar("T")
+SPEED_ONLY = ("device", "memory", "readers", "batch", "low_batch", "engine", "ray", "threads")  # wherever they stand
 Precision = Literal["float32", "float16", "bfloat16"]  # of the network's convolutions
 
 
@@ -80,6 +81,17 @@ def from_dict(cls: type[T], values: Mapping[str, Any], where: str = "", default:
 def to_dict(settings: Any) -> dict[str, Any]:
     """The settings as plain nested dictionaries (tuples become lists), as written to YAML, JSON and h5 attributes."""
     return json.loads(json.dumps(dataclasses.asdict(settings), default=str))
+
+
+def result_settings(settings: Any) -> dict[str, Any]:
+    """Those of `to_dict` that change what comes out, and so say whether a result may be taken or must be made again."""
+
+    def chosen(values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {key: chosen(value) for key, value in values.items() if key not in SPEED_ONLY}
+
+    return chosen(to_dict(settings))
 
 
 def differences(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: str = "") -> list[str]:

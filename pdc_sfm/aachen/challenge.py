@@ -13,7 +13,7 @@ from typing import Any
 import pycolmap
 
 from pdc_sfm.aachen.challenge_database import fill_database, verify_database
-from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images
+from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images, describe_dataset
 from pdc_sfm.aachen.matching import Matcher
 from pdc_sfm.aachen.reference import read_database_images, write_reference
 from pdc_sfm.aachen.registration import register_images, triangulate_database
@@ -24,7 +24,7 @@ from pdc_sfm.colmap.models import SUMMARY, load_model
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.results import write_poses
 from pdc_sfm.errors import FormatError
-from pdc_sfm.files import exclusive
+from pdc_sfm.files import exclusive, file_digest
 from pdc_sfm.settings import require, require_file_name
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
 
@@ -138,12 +138,13 @@ def run_challenge(
     output.mkdir(parents=True, exist_ok=True)
     run = _Run(dataset, output, match, settings)
     features, matches, database = map(run.file, ("features.h5", "matches.h5", "database.db"))
-    version = {"version": dataset.version, "root": str(dataset.root.resolve())}
+    given = {"pairs": file_digest(dataset.challenge_pairs), "database": file_digest(dataset.challenge_database)}
+    version = {**describe_dataset(dataset), **given}
     with exclusive(run.file("steps.json")), colmap_log(verbose):
         steps = Steps(output, say)
         steps.run("pairs", version, [run.file("pairs.txt")], run.write_pairs)
         steps.run("reference poses", None, [run.file("sfm_empty") / SUMMARY], run.write_reference)
-        steps.run("matching", matching, [features, matches], run.match_all)
+        steps.run("matching", matching, [features, matches], run.match_all, [run.file("matches.raw")])
         steps.run("database", None, [database], run.fill_database)
         steps.run("verification", settings.seed, [database], run.verify)
         steps.run("triangulation", None, [run.file("sfm_database") / SUMMARY], run.triangulate)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from pdc_sfm.errors import FormatError
+from pdc_sfm.files import file_digest
 from pdc_sfm.store.pair_lists import read_pairs
 
 Version = Literal["1.0", "1.1"]
@@ -101,6 +102,13 @@ def check_files(dataset: AachenDataset, challenge: bool) -> list[str]:
     elif not list(dataset.queries.parent.glob(dataset.queries.name)):
         missing.append(f"query lists: expected at {dataset.queries} (from {DATASET_SITE})")
     return missing
+
+
+def describe_dataset(dataset: AachenDataset) -> dict[str, str]:
+    """What of the dataset decides a run, wherever its folder lies; images are known by their names."""
+    lists = sorted(dataset.queries.parent.glob(dataset.queries.name))
+    files = {"poses": dataset.nvm, "intrinsics": dataset.intrinsics, **{path.name: path for path in lists}}
+    return {"version": dataset.version, **{name: file_digest(path) for name, path in files.items()}}
 
 
 def check_images(dataset: AachenDataset, names: list[str]) -> list[str]:

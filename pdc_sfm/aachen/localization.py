@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images
+from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images, describe_dataset
 from pdc_sfm.aachen.matching import Matcher
 from pdc_sfm.aachen.reference import covisible_pairs, read_reference, write_reference
 from pdc_sfm.aachen.steps import Steps
@@ -16,8 +16,8 @@ from pdc_sfm.colmap.localize_sfm import LocalizationResult, LocalizationSettings
 from pdc_sfm.colmap.models import SUMMARY
 from pdc_sfm.colmap.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.errors import FormatError
-from pdc_sfm.files import exclusive
-from pdc_sfm.settings import require, require_file_name, to_dict
+from pdc_sfm.files import exclusive, file_digest
+from pdc_sfm.settings import require, require_file_name, result_settings
 from pdc_sfm.store.pair_lists import read_retrieval, write_pairs
 
 # Finds database images for queries: (images, queries, database, number, pair list to write).
@@ -146,16 +146,23 @@ def run_localization(
     output.mkdir(parents=True, exist_ok=True)
     run = _Run(dataset, output, match, retrieve, settings, verbose)
     results = run.file(dataset.result_name(settings.method))
-    version = {"version": dataset.version, "root": str(dataset.root.resolve()), "covisible": settings.covisible}
-    queries = {"list": str(given), "retrieved": settings.retrieved, "settings": retrieving}
+    version = {**describe_dataset(dataset), "covisible": settings.covisible}
+    listed = None if given is None else file_digest(given)
+    queries = {"list": listed, "retrieved": settings.retrieved, "settings": retrieving}
+
+    def raw(name: str) -> list[Path]:
+        return [run.file(f"{name}.raw")]
+
     with exclusive(run.file("steps.json")):
         steps = Steps(output, say)
         poses = [run.file("sfm_reference") / SUMMARY, run.file("pairs-db.txt")]
         steps.run("reference poses", version, poses, run.write_reference)
-        steps.run("matching", matching, [run.file("features.h5"), run.file("matches.h5")], run.match_database)
-        steps.run("triangulation", to_dict(settings.triangulation), [run.file("sfm") / SUMMARY], run.triangulate)
-        steps.run("retrieval", queries, [run.file("pairs-query.txt")], run.find_pairs)
+        steps.run("matching", matching, [run.file("features.h5"), run.file("matches.h5")], run.match_database, raw("matches"))
+        points = result_settings(settings.triangulation)
+        steps.run("triangulation", points, [run.file("sfm") / SUMMARY], run.triangulate)
+        counts = [run.file("pairs-query.counts")]
+        steps.run("retrieval", queries, [run.file("pairs-query.txt")], run.find_pairs, counts)
         files = [run.file("features-query.h5"), run.file("matches-query.h5")]
-        steps.run("matching queries", matching, files, run.match_queries)
+        steps.run("matching queries", matching, files, run.match_queries, raw("matches-query"))
         say("localisation ...")
         return results, run.localize(results)

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pdc_sfm.settings import to_dict
+from pdc_sfm.files import file_digest
+from pdc_sfm.settings import result_settings
 
 if TYPE_CHECKING:
     from pdc_sfm.engine.run import RunSettings
-
-SPEED_ONLY = ("output", "device", "memory", "readers", "batch")  # settings that do not change what is found
 
 
 class Matcher(Protocol):
@@ -43,6 +42,14 @@ def engine_matcher(settings: RunSettings, keypoints: Path | None = None, say: Ca
 
 
 def describe_matching(settings: RunSettings, keypoints: Path | None) -> dict[str, Any]:
-    """What decides the matches, for the record of steps."""
-    chosen = {key: value for key, value in to_dict(settings).items() if key not in SPEED_ONLY}
-    return {**chosen, "keypoints": str(keypoints.resolve()) if keypoints else None}
+    """What decides the matches, for the record of steps: of files their content, wherever they lie."""
+    chosen = describe(settings)
+    del chosen["output"]  # names files only
+    return {**chosen, "keypoints": file_digest(keypoints) if keypoints else None}
+
+
+def describe(settings: Any) -> dict[str, Any]:
+    """What decides the result of settings of matching or retrieval, which name a network."""
+    from pdc_sfm.engine.weights_file import WeightsFile
+
+    return {**result_settings(settings), "weights": WeightsFile.of(settings.weights).fingerprint}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import pycolmap
 
 from pdc_sfm.errors import SettingsError
+from pdc_sfm.processes import core_count
 
 
 def thread_count(threads: int) -> int:
     """0 means all cores this process may use."""
-    return threads if threads > 0 else len(os.sched_getaffinity(0))
+    return threads if threads > 0 else core_count()
 
 
 def pipeline_options(

@@ -25,6 +25,7 @@ from pdc_sfm.commands.mapping_arguments import add_settings
 if TYPE_CHECKING:
     from pdc_sfm.aachen.localization import Retriever
     from pdc_sfm.engine.run import RunSettings
+    from pdc_sfm.retrieval import RetrievalSettings
 
 LOCALIZE = """Settings (key=value):
   match.KEY                 matching, see `pdc-sfm match --help`; --config is a file or preset of these, e.g. aachen
@@ -76,11 +77,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _localize(args: argparse.Namespace, dataset: Any) -> int:
     from pdc_sfm.aachen.localization import AachenSettings, check_localization, run_localization
-    from pdc_sfm.aachen.matching import describe_matching, engine_matcher
+    from pdc_sfm.aachen.matching import describe, describe_matching, engine_matcher
     from pdc_sfm.settings import load_settings
 
     matching, rest = _matching_settings(args)
     retrieval, rest = _split(rest, "retrieve.")
+    finding = _retrieval_settings(matching, retrieval)
     settings = load_settings(AachenSettings, None, rest)
     if args.check:
         check_localization(dataset, args.retrieval)
@@ -90,10 +92,10 @@ def _localize(args: argparse.Namespace, dataset: Any) -> int:
         dataset,
         args.output,
         engine_matcher(matching, args.keypoints),
-        args.retrieval or _retriever(matching, retrieval),
+        args.retrieval or retriever(finding),
         settings,
         describe_matching(matching, args.keypoints),
-        retrieving=retrieval,
+        retrieving=None if args.retrieval else describe(finding),
         verbose=args.verbose,
     )
     for line in result.left_out:
@@ -140,17 +142,21 @@ def _split(words: list[str], prefix: str) -> tuple[list[str], list[str]]:
     return own, [word for word in words if not word.startswith(prefix)]
 
 
-def _retriever(matching: RunSettings, words: list[str]) -> Retriever:
+def _retrieval_settings(matching: RunSettings, words: list[str]) -> RetrievalSettings:
     """Our own retrieval, with the same network and memory as matching."""
-    from pdc_sfm.commands.retrieve import tell
-    from pdc_sfm.retrieval import RetrievalSettings, retrieve
-    from pdc_sfm.settings import load_settings, to_dict
+    from pdc_sfm.retrieval import RetrievalSettings
+    from pdc_sfm.settings import load_settings
 
     same = [f"{key}={value}" for key in ("weights", "device", "memory") if (value := getattr(matching, key)) is not None]
-    settings = load_settings(RetrievalSettings, None, [*same, *words])
+    return load_settings(RetrievalSettings, None, [*same, *words])
+
+
+def retriever(settings: RetrievalSettings) -> Retriever:
+    """Our own retrieval as a step of the run."""
+    from pdc_sfm.commands.retrieve import tell
+    from pdc_sfm.retrieval import retrieve
 
     def find(images: Path, queries: list[str], database: list[str], count: int, target: Path) -> None:
         tell(retrieve(images, queries, database, target, count, settings, show=True))
 
-    find.description = to_dict(settings)  # other settings repeat the step
     return find

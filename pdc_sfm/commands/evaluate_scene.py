@@ -12,7 +12,6 @@ Example:
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from pdc_sfm.commands.mapping_arguments import add_settings
@@ -60,8 +59,9 @@ def run(args: argparse.Namespace) -> None:
 def _rendered(folder: Path) -> Path:
     """The scene of the default settings, on all cores, unless it is there."""
     from pdc_sfm.colmap.progress import progress
+    from pdc_sfm.processes import core_count
     from pdc_sfm.scenes import SceneSettings, write_scene
 
     settings = SceneSettings()
     with progress(None, "scene", "image", settings.total) as bar:
-        return write_scene(folder, settings, os.cpu_count() or 1, lambda *_: bar.update())
+        return write_scene(folder, settings, core_count(), lambda *_: bar.update())

@@ -10,9 +10,10 @@ sky_directions and shadow_texel (quality of light).
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
+
+from pdc_sfm.processes import core_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="plain: images and cameras.json; aachen: the dataset's files",
     )
     parser.add_argument("--version", choices=("1.0", "1.1"), default="1.0", help="of the Aachen layout")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
+    parser.add_argument("--workers", type=int, default=core_count(), help="processes (default: one per core)")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of the scene")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 from pdc_sfm.aachen.steps import Steps
 from pdc_sfm.demo.table import format_table
-from pdc_sfm.errors import SettingsError
 from pdc_sfm.run_folder import RunFolder
 
 
@@ -27,21 +25,16 @@ class Chain:
     ) -> None:
         """Do a step unless it was done with the same settings; `work` returns what to say about it.
 
-        `rest` are files that it would go on with: those of other settings are removed, and the step is done anew.
+        `rest` are files that it would go on with, unless other settings made them (`Steps.run`).
         """
         now: list[str] = []
 
         def timed() -> None:
             start = time.monotonic()
-            try:
-                now.append(work())
-            except SettingsError:
-                if not _remove([*outputs, *rest]):
-                    raise
-                now.append(work())
+            now.append(work())
             self.folder.note_step(name, time.monotonic() - start, now[0])
 
-        self._steps.run(name, settings, outputs, timed)
+        self._steps.run(name, settings, outputs, timed, rest)
         step = self.folder.step(name)
         self._say(f"{name:<18} {step['summary']:<72} " + (f"{step['seconds']:6.1f} s" if now else "done before"))
 
@@ -63,14 +56,3 @@ class Chain:
         self.folder.note_step("report", time.monotonic() - start, path.name)
         self._say(f"{'report':<18} {path.name:<72} {self.folder.step('report')['seconds']:6.1f} s")
         return path
-
-
-def _remove(paths: Sequence[Path]) -> bool:
-    """Remove files and folders; whether there were any."""
-    found = [path for path in paths if path.exists()]
-    for path in found:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    return bool(found)

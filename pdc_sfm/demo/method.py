@@ -20,7 +20,7 @@ from pdc_sfm.demo.table import localisation_record, model_row, recalls
 from pdc_sfm.files import write_text
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.scenes import Camera
-from pdc_sfm.settings import to_dict
+from pdc_sfm.settings import result_settings
 from pdc_sfm.store.pair_lists import read_pairs
 from pdc_sfm.store.readers import open_features, open_matches
 
@@ -62,10 +62,10 @@ class Method:
         first, last = ("features.h5", "matches.h5"), ("features-query.h5", "matches-query.h5")
         for step, settings, outputs, rest, work in (
             ("match", self.describes, first, "matches.raw", self._match),
-            ("triangulate", to_dict(s.triangulation), (f"sfm/{SUMMARY}",), "", self._triangulate),
+            ("triangulate", result_settings(s.triangulation), (f"sfm/{SUMMARY}",), "", self._triangulate),
             ("retrieve", self.finds, ("retrieval.txt",), "retrieval.counts", self._retrieve),
             ("match queries", self.describes, last, "matches-query.raw", self._match_queries),
-            ("localise", to_dict(s.localization), ("results.txt",), "", self._localise),
+            ("localise", result_settings(s.localization), ("results.txt",), "", self._localise),
         ):
             paths, more = [self.file(output) for output in outputs], [self.file(rest)] if rest else []
             chain.run(self.prefix + step, settings, paths, lambda work=work: work(scene), more)

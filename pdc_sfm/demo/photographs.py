@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.aachen.matching import Matcher, describe_matching, engine_matcher
+from pdc_sfm.aachen.matching import Matcher, describe, describe_matching, engine_matcher
 from pdc_sfm.colmap.models import SUMMARY, ReconstructionError
 from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.reconstruction import reconstruct
@@ -23,9 +23,10 @@ from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.images import list_images, read_image
+from pdc_sfm.processes import core_count
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json
-from pdc_sfm.settings import to_dict
+from pdc_sfm.settings import result_settings, to_dict
 from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
 
 
@@ -46,9 +47,9 @@ def run_photographs(
         folder = RunFolder(output)
         folder.begin("images", {"images": str(images.resolve()), **to_dict(settings)})
         chain = Chain(folder, say)
-        chain.run(
-            "images", [str(images.resolve()), names], [folder / "images"], lambda: _link(images, names, folder, say)
-        )
+        chain.run("images", names, [folder / "images"], lambda: _link(images, names, folder, say))
+        if not _linked_to(images, folder):  # the photographs were moved: what was found in them holds
+            _link(images, names, folder, say)
         chosen = list_images(folder / "images")
         _pair_step(chain, chosen, settings, network)
         ours = describe_matching(settings.match, None)
@@ -78,7 +79,7 @@ def _link(images: Path, names: list[str], folder: RunFolder, say: Callable[[str]
     """Links to the readable images, under names that COLMAP's and hloc's lists can hold: they separate names by blanks."""
     target = folder / "images"
     shutil.rmtree(target, ignore_errors=True)
-    with ThreadPoolExecutor(os.cpu_count()) as pool, progress(None, "images", "image", len(names)) as bar:
+    with ThreadPoolExecutor(core_count()) as pool, progress(None, "images", "image", len(names)) as bar:
         problems = dict(zip(names, pool.map(lambda name: _problem(images / name, bar), names)))
     good = [name for name in names if problems[name] is None]
     for name in names:
@@ -93,8 +94,14 @@ def _link(images: Path, names: list[str], folder: RunFolder, say: Callable[[str]
             link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
         taken.add(link.replace("/", "-"))
         (target / link).parent.mkdir(parents=True, exist_ok=True)
-        (target / link).symlink_to((images / name).resolve())
+        (target / link).symlink_to(images.resolve() / name)
     return f"{len(good)} of {len(names)} images of {images} can be read"
+
+
+def _linked_to(images: Path, folder: RunFolder) -> bool:
+    """Whether the links of a run lead to this folder."""
+    links = (folder / "images" / name for name in list_images(folder / "images"))
+    return all(Path(os.readlink(link)).is_relative_to(images.resolve()) for link in links)
 
 
 def link_name(name: str) -> str:
@@ -131,7 +138,7 @@ def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, net
         write_pairs(output, pairs)
         return f"{len(pairs)} pairs of {len(names)} images, found by retrieval"
 
-    how = [settings.exhaustive, settings.retrieved, to_dict(finding)]
+    how = [settings.exhaustive, settings.retrieved, describe(finding)]
     chain.run("pairs", how, [output], choose, [chain.folder / "retrieval.counts"])
 
 
@@ -150,7 +157,7 @@ def _map_steps(
         return str(reconstruct(images, pairs, features, matches, sfm, settings.reconstruction).summary)
 
     chain.run(f"{prefix}match", matching, [features, matches], match_pairs, [folder / "matches.raw"])
-    chain.run(f"{prefix}reconstruct", to_dict(settings.reconstruction), [sfm / SUMMARY], mapped)
+    chain.run(f"{prefix}reconstruct", result_settings(settings.reconstruction), [sfm / SUMMARY], mapped)
 
 
 def _sift(chain: Chain, count: int, settings: PhotographSettings, say: Callable[[str], None]) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.aachen.matching import Matcher, describe_matching, engine_matcher
+from pdc_sfm.aachen.matching import Matcher, describe, describe_matching, engine_matcher
 from pdc_sfm.colmap.models import ReconstructionError
 from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.sift_files import match_sift
@@ -18,6 +17,7 @@ from pdc_sfm.demo.settings import DemoSettings, demo_settings, retrieval_setting
 from pdc_sfm.demo.table import GROUPS, empty_row, localisation_record
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.files import exclusive
+from pdc_sfm.processes import core_count
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json
 from pdc_sfm.scenes import Camera, read_cameras, write_scene
@@ -44,7 +44,7 @@ def run_scene(
         folder = RunFolder(output)
         folder.begin("scene", to_dict(settings))
         chain = Chain(folder, say)
-        scene = _scene_steps(chain, settings, workers or os.cpu_count() or 1)
+        scene = _scene_steps(chain, settings, workers or core_count())
         ours = _ours(folder, scene, match, network)
         ours.run(chain, scene)
         rows = [ours.row(scene)]
@@ -90,7 +90,7 @@ def _ours(folder: RunFolder, scene: Scene, match: Matcher | None, network: Any) 
 
     matcher = match or engine_matcher(s.match)
     return Method(
-        "pdc_sfm", folder.path, matcher, find, describe_matching(s.match, None), [s.retrieved, to_dict(finding)]
+        "pdc_sfm", folder.path, matcher, find, describe_matching(s.match, None), [s.retrieved, describe(finding)]
     )
 
 

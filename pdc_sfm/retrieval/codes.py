@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pdc_sfm.dense.views import SMALLEST, View
 from pdc_sfm.engine.reading import ReadAhead
-from pdc_sfm.errors import FormatError, ImageError, SettingsError
+from pdc_sfm.errors import FormatError, ImageError, OtherSettingsError
 from pdc_sfm.files import remove_leftovers
 from pdc_sfm.images import read_image
 from pdc_sfm.network import ImageCode, PDCNet
@@ -159,8 +159,9 @@ class CodeFolder:
         content = self._open(path)[1]
         changes = differences(content["made_by"], self.made_by)
         if changes:
-            raise SettingsError(
-                f"the codes in {self.folder} were made otherwise ({'; '.join(changes)}): choose another folder"
+            raise OtherSettingsError(
+                f"the codes in {self.folder} were made otherwise ({'; '.join(changes)}): choose another folder",
+                self.folder,
             )
         return [(name, tuple(size)) for name, size in zip(content["names"], content["sizes"])]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import h5py
 
-from pdc_sfm.errors import SettingsError
+from pdc_sfm.errors import OtherSettingsError
 from pdc_sfm.files import remove_leftovers
 from pdc_sfm.matches.tracks import TrackSettings
 from pdc_sfm.pixels import Size
@@ -109,9 +109,10 @@ def aggregate(
 def _refuse_other_settings(outputs: Outputs, stored: Mapping[str, Any]) -> None:
     changes = differences(stored, outputs.settings)
     if changes:
-        raise SettingsError(
+        raise OtherSettingsError(
             f"{outputs.matches} was made with other settings ({'; '.join(changes)}): "
-            "choose another output, or overwrite"
+            "choose another output, or overwrite",
+            outputs.matches,
         )
 
 

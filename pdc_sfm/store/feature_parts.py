@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pdc_sfm.errors import SettingsError
+from pdc_sfm.errors import OtherSettingsError
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
 from pdc_sfm.store.readers import open_features
@@ -75,10 +75,11 @@ class FeatureParts:
     def _refuse_other_settings(self, path: Path) -> None:
         found = read_record(path).get("keypoints")
         if found is None:
-            raise SettingsError(f"{path} holds features of another origin: choose another output, or overwrite")
+            raise OtherSettingsError(f"{path} holds features of another origin: choose another output, or overwrite", path)
         changes = differences(found, self.record["keypoints"])
         if changes:
-            raise SettingsError(
+            raise OtherSettingsError(
                 f"{self.output} was begun with other settings ({'; '.join(changes)}): "
-                "choose another output, or overwrite"
+                "choose another output, or overwrite",
+                path,
             )

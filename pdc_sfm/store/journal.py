@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 
-from pdc_sfm.errors import FormatError, SettingsError, StorageError
+from pdc_sfm.errors import FormatError, OtherSettingsError, StorageError
 from pdc_sfm.files import exclusive, write_text
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
@@ -241,9 +241,10 @@ def _keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
         return write_text(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
     changes = differences(raw_settings(folder), json.loads(json.dumps(settings)))
     if changes:
-        raise SettingsError(
+        raise OtherSettingsError(
             f"the matches in {folder} were made with other settings ({'; '.join(changes)}): "
-            "choose another output, or overwrite"
+            "choose another output, or overwrite",
+            folder,
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import TypeVar
+
+from pdc_sfm.processes import core_count
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -17,7 +18,7 @@ class Threads:
     """So many threads, by default as many as this process may use cores; with one of them all is done here."""
 
     def __init__(self, count: int | None = None):
-        count = count or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        count = count or core_count()
         self._pool = ThreadPoolExecutor(count, "assemble") if count > 1 else None
         self.ahead = 2 * count
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import platform
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from pdc_sfm.errors import ClusterError, UserError
+from pdc_sfm.processes import core_count
 from pdc_sfm.workers.cluster import connected
 from pdc_sfm.workers.pool import Load
 from pdc_sfm.workers.settings import RaySettings
@@ -180,7 +180,7 @@ class RayPool:
         if self._ray is not None:
             return
         cores, wanted = self._settings.cores, self._settings.workers
-        self._ray = self._stack.enter_context(connected(self._settings.address, cores * (wanted or _cores() // cores)))
+        self._ray = self._stack.enter_context(connected(self._settings.address, cores * (wanted or core_count() // cores)))
         room = sum(_room(node["Resources"], cores, self._gpus) for node in self._ray.nodes() if node["Alive"])
         if not room:
             what = f"{cores} cores and {self._gpus:g} GPUs" if self._gpus else f"{cores} cores"
@@ -195,10 +195,6 @@ class RayPool:
 
 def _version() -> str:
     return importlib.import_module("pdc_sfm").__version__
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _room(resources: dict[str, float], cores: int, gpus: float) -> int:

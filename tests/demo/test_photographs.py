@@ -113,3 +113,12 @@ def test_a_folder_without_two_images_is_refused_in_a_line(tmp_path, capsys, file
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(ImageError, match="is not a folder"):
         run_photographs(tmp_path / "none", tmp_path / "run")
+
+
+def test_photographs_that_were_moved_are_found_again_and_nothing_is_repeated(scene, tmp_path):
+    settings, lines = PhotographSettings(**QUIET), []
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene), say=lambda _: None)
+    (tmp_path / "photos").rename(tmp_path / "moved")
+    run_photographs(tmp_path / "moved", tmp_path / "run", settings, match=None, say=lines.append)
+    assert sum(line.endswith("done before") for line in lines) == 4
+    assert (tmp_path / "run" / "images" / NAMES[0]).read_bytes() == (tmp_path / "moved" / NAMES[0]).read_bytes()
