@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from pdc_sfm import __version__
+from pdc_sfm.commands.common import VerbParser
 from pdc_sfm.errors import UserError
 from pdc_sfm.interrupts import KEPT, Interrupted, interruptible
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="`pdc-sfm VERB --help` explains a verb and gives an example.",
     )
     parser.add_argument("--version", action="version", version=f"pdc-sfm {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=VerbParser)
     for verb, summary in VERBS.items():
         sub = verbs.add_parser(verb, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if argv[:1] == [verb]:

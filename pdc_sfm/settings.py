@@ -44,8 +44,10 @@ def require_file_name(name: str, setting: str) -> None:
     require(plain, f"{setting}={ascii(name)[1:-1]} must be a plain name without slashes: it names files")
 
 
-def load_settings(cls: type[T], config: Path | str | None = None, overrides: Iterable[str] = ()) -> T:
-    """Build `cls` from its defaults, then a YAML file, then `key=value` words, each overriding the one before."""
+def load_settings(
+    cls: type[T], config: Path | str | None = None, overrides: Iterable[str] = (), default: T | None = None
+) -> T:
+    """Build `cls` from its defaults or others, then a YAML file, then `key=value` words, each overriding the one before."""
     values: dict[str, Any] = {}
     if config is not None:
         _merge(values, _read_yaml(Path(config)))
@@ -54,7 +56,7 @@ def load_settings(cls: type[T], config: Path | str | None = None, overrides: Ite
         if not equals or not key:
             raise SettingsError(f"'{word}' is not a setting: write key=value, for example {_example(cls)}")
         _merge(values, _nest(key.split("."), _Word(text)))
-    return from_dict(cls, values)
+    return from_dict(cls, values, default=default)
 
 
 def from_dict(cls: type[T], values: Mapping[str, Any], where: str = "", default: T | None = None) -> T:

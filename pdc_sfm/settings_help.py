@@ -59,7 +59,7 @@ def describe(settings: Any, prefix: str = "") -> tuple[Described, ...]:
 
 def summary(cls: type) -> str:
     """The first sentence of a docstring."""
-    return re.split(r"\. (?=[A-Z])", " ".join((inspect.getdoc(cls) or "").split()))[0].rstrip(".")
+    return re.split(r"\. (?=[A-Z`])", " ".join((inspect.getdoc(cls) or "").split()))[0].rstrip(".")
 
 
 @functools.cache

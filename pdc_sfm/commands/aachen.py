@@ -5,7 +5,7 @@
 
 Before hours of matching it checks the folder and says what is missing and where it is expected; --check does only that.
 Every step is recorded: the same command goes on where it was stopped, other settings repeat what depends on them.
-datasets/README.md tells where to get everything.
+datasets/README.md tells where to get everything. --config is a file or preset of match.* (aachen).
 
 Examples:
   pdc-sfm aachen localize --version 1.1 --dataset datasets/aachen --output outputs/aachen \\
@@ -20,31 +20,26 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 if TYPE_CHECKING:
     from pdc_sfm.aachen.localization import Retriever
     from pdc_sfm.engine.run import RunSettings
     from pdc_sfm.retrieval import RetrievalSettings
 
-LOCALIZE = """Settings (key=value):
-  match.KEY                 matching, see `pdc-sfm match --help`; --config is a file or preset of these, e.g. aachen
-  retrieve.KEY              without --retrieval, see `pdc-sfm retrieve --help`
-  method=pdcnet_plus        in the name of the result
-  covisible=20              database images matched with each database image
-  retrieved=50              database images matched with each query
-  triangulation.KEY         see `pdc-sfm triangulate --help`
-  localization.KEY          see `pdc-sfm localize --help`"""
-CHALLENGE = """Settings (key=value):
-  match.KEY                 matching, see `pdc-sfm match --help`; --config is a file or preset of these, e.g. aachen
-  method=pdcnet_plus        in the name of the result
-  seed=0 threads=0          0 threads: all cores"""
+MATCHING = {"match": "pdc_sfm.engine.run:RunSettings"}  # --config is a file or preset of these
+LOCALIZE = {
+    "": "pdc_sfm.aachen.localization:AachenSettings",
+    **MATCHING,
+    "retrieve": "pdc_sfm.retrieval.settings:RetrievalSettings",
+}
+CHALLENGE = {"": "pdc_sfm.aachen.challenge:ChallengeSettings", **MATCHING}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-    for kind, description, work in (("localize", LOCALIZE, _localize), ("challenge", CHALLENGE, _challenge)):
-        sub = kinds.add_parser(kind, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for kind, settings, work in (("localize", LOCALIZE, _localize), ("challenge", CHALLENGE, _challenge)):
+        sub = kinds.add_parser(kind, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
         sub.add_argument("--version", choices=("1.0", "1.1"), required=True, help="of the dataset")
         sub.add_argument("--dataset", type=Path, required=True, help="folder of the dataset")
         sub.add_argument("--output", type=Path, required=True, help="folder of the results")
@@ -53,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
         if kind == "localize":
             sub.add_argument("--retrieval", type=Path, help="list of `query database`; without it ours is made")
-        add_settings(sub)
+        add_settings(sub, settings)
         sub.set_defaults(work=work)
 
 

@@ -2,14 +2,7 @@
 
 Without --images: a town square is rendered with its true cameras; its images are matched and triangulated; day and
 night queries are retrieved and localised; SIFT does the same beside it. With --images: a folder of photographs is
-matched and reconstructed. Every step is recorded: interrupted, the same command continues. Settings (key=value):
-  scene.seed=0 scene.database=24 scene.day_queries=8 scene.night_queries=8
-  neighbours=8              database images matched with each database image
-  retrieved=8               database images matched with each query (--images: 20)
-  exhaustive=30             --images: up to so many photographs, all pairs are matched
-  sift=true report=true     SIFT's row beside ours; the report
-  match.KEY retrieve.KEY    see `pdc-sfm match --help`, `pdc-sfm retrieve --help`
-  triangulation.KEY localization.KEY, with --images reconstruction.KEY    see those commands
+matched and reconstructed. Every step is recorded: interrupted, the same command continues.
 
 Examples:
   pdc-sfm demo --output outputs/demo
@@ -21,13 +14,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder of the run")
     parser.add_argument("--images", type=Path, help="folder of your own photographs instead of the built-in scene")
-    add_settings(parser)
+    add_settings(
+        parser,
+        {
+            "on the built-in scene": "pdc_sfm.demo.settings:demo_settings",
+            "with --images": "pdc_sfm.demo.settings:PhotographSettings",
+        },
+    )
 
 
 def run(args: argparse.Namespace) -> int:

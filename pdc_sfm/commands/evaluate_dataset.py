@@ -9,7 +9,7 @@ Layouts that are read (see datasets/README.md):
   hpatches240  DIR/v_*/                                       dense, at 240x240
   yfcc         DIR/, and --pairs yfcc_test_pairs_with_gt_original.txt (SuperGlue's list)
   scannet      DIR/, and --pairs scannet_test_pairs_with_gt.txt
-Settings (key=value): dense.method=homography or multiscale are the paper's (H) and (MS).
+The paper's (H) and (MS) are dense.method=homography and multiscale.
 
 Example:
   pdc-sfm evaluate megadepth --data MegaDepth/Test --weights PDCNet_plus_megadepth.pth.tar --limit 100
@@ -18,9 +18,11 @@ Example:
 from __future__ import annotations
 
 import argparse
+import functools
 from pathlib import Path
+from typing import Any
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 NAMES = ("megadepth", "robotcar", "eth3d", "kitti", "hpatches", "hpatches240", "yfcc", "scannet")
 
@@ -33,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, help="folder of the results (default: outputs/evaluate/DATASET)")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser)
+    add_settings(parser, functools.partial(_defaults, parser.prog.split()[-1]))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -48,11 +50,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _flow(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.dataset_runs import FLOW_DATASETS, count_pairs, evaluate_dataset, open_parts
-    from pdc_sfm.evaluation.flow_pairs import FlowSettings
+    from pdc_sfm.evaluation.dataset_runs import count_pairs, evaluate_dataset, open_parts
     from pdc_sfm.evaluation.plots import plot_sparsification
 
-    settings = _settings(FlowSettings, args, FLOW_DATASETS[args.subverb].words)
+    settings = _settings(args)
     parts = open_parts(args.subverb, args.data, args.pairs, args.images)
     with _bar(count_pairs(parts, args.limit)) as bar:
         result = evaluate_dataset(args.subverb, parts, _matcher(args, settings), settings, args.limit, bar.tell)
@@ -67,10 +68,10 @@ def _flow(args: argparse.Namespace) -> None:
 
 def _mma(args: argparse.Namespace) -> None:
     from pdc_sfm.evaluation.matching import MMA_THRESHOLDS
-    from pdc_sfm.evaluation.mma import MmaSettings, evaluate_mma
+    from pdc_sfm.evaluation.mma import evaluate_mma
     from pdc_sfm.evaluation.plots import plot_accuracy
 
-    settings = _settings(MmaSettings, args)
+    settings = _settings(args)
     with _bar(None) as bar:
         result = evaluate_mma(args.data, _matcher(args, settings), settings, args.limit, bar.tell)
     print(result.text())
@@ -82,13 +83,13 @@ def _mma(args: argparse.Namespace) -> None:
 def _poses(args: argparse.Namespace) -> None:
     from pdc_sfm.errors import SettingsError
     from pdc_sfm.evaluation.datasets.pose_list import read_pose_list
-    from pdc_sfm.evaluation.pose_pairs import PoseSettings, evaluate_poses
+    from pdc_sfm.evaluation.pose_pairs import evaluate_poses
     from pdc_sfm.evaluation.pose_report import summarize, text
     from pdc_sfm.evaluation.published import POSES
 
     if args.pairs is None:
         raise SettingsError(f"{args.subverb} needs --pairs: SuperGlue's list of pairs with ground truth")
-    settings = _settings(PoseSettings, args)
+    settings = _settings(args)
     pairs = read_pose_list(args.pairs, args.images or args.data)[: args.limit]
     with _bar(len(pairs)) as bar:
         groups = evaluate_poses(pairs, _matcher(args, settings), settings, bar.tell)
@@ -98,10 +99,28 @@ def _poses(args: argparse.Namespace) -> None:
     _write(args, settings, {**summary, "published": POSES[args.subverb]})
 
 
-def _settings(cls, args: argparse.Namespace, words: tuple[str, ...] = ()):
+def _defaults(name: str) -> Any:
+    """What a dataset's protocol asks for."""
+    if name == "hpatches":
+        from pdc_sfm.evaluation.mma import MmaSettings
+
+        return MmaSettings()
+    if name in ("yfcc", "scannet"):
+        from pdc_sfm.evaluation.pose_pairs import PoseSettings
+
+        return PoseSettings()
+    from pdc_sfm.evaluation.dataset_runs import FLOW_DATASETS
+    from pdc_sfm.evaluation.flow_pairs import FlowSettings
     from pdc_sfm.settings import load_settings
 
-    return load_settings(cls, args.config, [*words, *args.settings])
+    return load_settings(FlowSettings, None, FLOW_DATASETS[name].words)
+
+
+def _settings(args: argparse.Namespace) -> Any:
+    from pdc_sfm.settings import load_settings
+
+    default = _defaults(args.subverb)
+    return load_settings(type(default), args.config, args.settings, default)
 
 
 def _matcher(args: argparse.Namespace, settings):

@@ -3,8 +3,7 @@
 cameras.json holds for each image: width, height, fx, fy, cx, cy, R_cam_from_world, t_cam_from_world (`pdc-sfm scene` writes
 one). Each image is paired with those 1, 2 and 4 places further in the order of names. Printed are how many matches lie
 within 2 px of the true epipolar line, the median of the pose error (the larger of rotation and translation, degrees), AUC
-and mAP; poses of both methods are adjusted to all their inliers (pose.refine=true). Settings (key=value): dense.*, select.* as
-for `match`, pose.method=ransac or magsac, pose.threshold=1 pixel, sift=true.
+and mAP; poses of both methods are adjusted to all their inliers (pose.refine=true).
 
 Example:
   pdc-sfm evaluate epipolar --images fountain/images --cameras fountain/cameras.json
@@ -15,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/epipolar"), help="folder of the results")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.evaluation.pose_pairs:KnownCameraSettings")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -2,12 +2,7 @@
 
 Kinds: viewpoint, zoom, blur, light, night, compression, rotation, strong zoom, and pairs of unrelated photographs. Printed
 are AEPE and PCK, what is kept by P_1 > 0.1 and how right that is, AUSE of three rankings, the calibration of P_1, and
-SIFT beside ours; written are results.json, plots, and a picture of the first pair of each kind. Settings (key=value):
-  count=10                  pairs of each kind
-  kinds=viewpoint,rotation  only these
-  size=480,640              height and width of the pairs
-  dense.method=direct       homography, multiscale, search; dense.rotations=8 tries turned images
-  select.threshold=0.1      which matches are compared with SIFT's
+SIFT beside ours; written are results.json, plots, and a picture of the first pair of each kind.
 
 Example:
   pdc-sfm evaluate homographies --images photos/ --count 5 dense.method=homography
@@ -18,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.evaluation.homographies:HomographySettings")
 
 
 def run(args: argparse.Namespace) -> None:

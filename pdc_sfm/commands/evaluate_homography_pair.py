@@ -1,7 +1,6 @@
 """Judge one pair of photographs of a plane by the homography between them.
 
 The homography takes pixels of the first image to pixels of the second: nine numbers in a text file, or OpenCV's XML.
-Settings (key=value) as for `pdc-sfm pair`.
 
 Example (images of Debian's package opencv-doc):
   pdc-sfm evaluate homography-pair graf1.png graf3.png H1to3p.xml dense.method=homography
@@ -12,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, help="folder for results.json and pictures")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.matcher:MatchSettings")
 
 
 def run(args: argparse.Namespace) -> None:

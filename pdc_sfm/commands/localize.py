@@ -3,18 +3,7 @@
 Needs a COLMAP model, a list of queries with intrinsics (NAME MODEL WIDTH HEIGHT PARAMS..., one a line; a glob of
 several files in quotes), a retrieval list (`query database`, best first), and the features and matches of these pairs.
 Writes `name qw qx qy qz tx ty tz` (camera from world) for each localised query, and hloc's log beside it, at the end
-and at once. Queries that fail are named and left out. Settings (key=value):
-  pose.ransac_threshold=12           pixels
-  pose.min_inliers=12                beyond what chance would give
-  pose.hypotheses=3                  poses tried, each on what the last leave: the one that explains most of the picture
-                                     holds, not the one with most matches of one thing; 1: as hloc
-  pose.covisibility_clustering=false try each place among the retrieved images apart
-  pose.min_score=0                   do not use matches below this confidence
-  pose.best=0                        use so many correspondences, the most confident ones; 0: all
-  pose.weighted=true                 weigh correspondences by confidence in the last refinement
-  fallback=none                      nearest: write the first retrieved image's pose for failed queries
-  prepend_camera_name=false          `camera/name` in the results (RobotCar)
-  seed=0 threads=0                   0 threads: all cores
+and at once. Queries that fail are named and left out.
 
 Example:
   pdc-sfm localize --model sfm/ --queries 'queries/*_with_intrinsics.txt' --retrieval pairs-query.txt \\
@@ -27,7 +16,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=Path, required=True, help="feature file (h5)")
     parser.add_argument("--matches", type=Path, required=True, help="match file (h5) of the retrieval list")
     parser.add_argument("--output", type=Path, required=True, help="results file")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.colmap.localize_sfm:LocalizationSettings")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,19 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pdc_sfm.presets import preset_path
+from pdc_sfm.commands.common import add_settings
 
 if TYPE_CHECKING:
     from pdc_sfm.colmap.models import MappingResult
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """`--config FILE or preset` and `key=value ...`."""
-    parser.add_argument("--config", type=preset_path, metavar="FILE", help="YAML file of settings, or a preset's name")
-    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, see above")
-
-
-def add_mapping_arguments(parser: argparse.ArgumentParser) -> None:
+def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> None:
     """What reconstruction and triangulation have in common."""
     parser.add_argument("--images", type=Path, required=True, help="folder of the images")
     parser.add_argument("--pairs", type=Path, required=True, help="pair list that was matched")
@@ -27,7 +21,7 @@ def add_mapping_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--matches", type=Path, required=True, help="match file (h5)")
     parser.add_argument("--output", type=Path, required=True, help="folder of the new model")
     parser.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
-    add_settings(parser)
+    add_settings(parser, settings)
 
 
 def tell(result: MappingResult, output: Path) -> int:

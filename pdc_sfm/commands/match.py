@@ -1,27 +1,7 @@
 """Match all pairs of a list and write hloc's feature and match file.
 
 Interrupted at any moment, the same command continues where it was. Images that cannot be read cost their pairs, are
-listed at the end and make the exit code 1; --strict stops at the first. Settings (key=value):
-  weights=FILE              PDC-Net+ weights; without it the built-in model
-  device=cpu                or cuda; precision=float16 is faster on a GPU and changes numbers a little
-  memory=4GB                for codes of images that later pairs use again
-  readers=2 batch=1         threads that read ahead; pairs of equal sizes at a time
-  engine=ray                several workers, each with its own memory=, on this machine or a cluster (docs/scale.md):
-                            ray.workers= ray.cores=1 ray.gpus= ray.block=32 ray.address=auto
-  dense.min_side=480        pixels of the smaller side at which the network sees the images; dense.max_side=1024
-  dense.method=direct       search finds turned and zoomed images too, at a cost only for pairs that one pass hardly finds;
-                            homography and multiscale, the paper's, align the images of every pair first
-  select.threshold=0.1      keep matches with P_R above this; select.radius=1 is R in pixels
-  select.directions=mutual  what agrees both ways; both unites them, as the paper; forward is twice as fast
-  select.max_matches=       keep so many of a pair, the surest of each region
-  tracks.rule=flow          keypoints carried from image to image by the flow; hloc: rounded to cells, as hloc does
-  tracks.cell_size=2        no more than one keypoint a cell of so many pixels
-  tracks.max_error=2        pixels by which a match may miss its keypoint
-  tracks.min_score=0.3      weaker matches make no tracks of a map; localisation queries use all
-  tracks.max_keypoints=32768  the best of each image: 8192 is faster, with a quarter of the points;
-                            null keeps all, as localisation queries should
-  anchors=snap              --features-ref: match its keypoints by the flow at them; assign takes the nearest match
-  output=matches-pdc        names the files: feats_{output}.h5 and {output}_{list}.h5
+listed at the end and make the exit code 1; --strict stops at the first.
 Presets (--config NAME, files of configs/): aachen, aachen_superpoint, pose, retrieval, fast.
 
 Examples:
@@ -36,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 if TYPE_CHECKING:
     from pdc_sfm.engine.run import MatchResult
@@ -68,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin anew; tracks: keep the raw matches and make only the two files again",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.engine.run:RunSettings")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,13 +1,5 @@
 """Match two images and draw what was found: matches, flow, confidence, the second image warped onto the first.
 
-Settings (key=value):
-  dense.min_side=480        pixels of the smaller side at which the network sees the images; dense.max_side=1024
-  dense.method=direct       search finds turned and zoomed images too, and costs more only where one pass finds little;
-                            homography and multiscale, the paper's, always align the images first; rotations=8 turns them
-  select.threshold=0.1      keep matches with P_R above this; select.radius=1 is R in pixels
-  select.directions=mutual  what agrees both ways; both unites them, as the paper; forward is twice as fast
-  select.max_matches=       keep so many, the surest of each region
-
 Example:
   pdc-sfm pair A.jpg B.jpg --output out.png dense.method=search
 """
@@ -17,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 FEWEST = 16  # matches of which it is said how many agree: any eight do
 EPIPOLAR = 2.0  # px
@@ -29,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="the picture (.png, .jpg)")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.matcher:MatchSettings")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -2,19 +2,7 @@
 
 Images are ranked by their number of matches with P_R above a threshold, the query being the reference. Counts are kept
 beside the output (--counts): an interrupted run continues, another --top counts nothing again. Beside the list stands
-a JSON file of the counts. Queries without a confident match are named and have no row. Settings (key=value):
-  mode=cascade              pooled features of all images, then the 256-pixel branch, then the full network
-                            exhaustive: the full network for all of them, as in the paper
-  candidates=100 best=20    cascade: images of each query that the 256-pixel branch sees, and the full network
-                            (never fewer than --top)
-  min_side=400 max_side=1024   pixels at which the full network sees the images
-  threshold=0.1 radius=1    a match is confident if P_R is above the threshold; R in pixels
-  min_matches=1             images with fewer confident matches are not retrieved
-  weights=FILE device=cpu   without weights the built-in model; precision=float16 is faster on a GPU
-  memory=4GB readers=2      for codes of images; threads that read ahead
-  batch=1 low_batch=32      pairs at a time through the full network, and through the 256-pixel branch
-  engine=ray                several workers, on this machine or a cluster (docs/scale.md):
-                            ray.workers= ray.cores=1 ray.gpus= ray.block=32 ray.address=auto
+a JSON file of the counts. Queries without a confident match are named and have no row.
 
 LIST is a file of names (the first word of each line), a glob in quotes, or a folder below --images.
 
@@ -30,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pdc_sfm.commands.mapping_arguments import add_settings
+from pdc_sfm.commands.common import add_settings
 
 if TYPE_CHECKING:
     from pdc_sfm.retrieval import RetrievalResult
@@ -49,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--codes", type=Path, help="folder of database codes, to share with other runs (with the counts)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
-    add_settings(parser)
+    add_settings(parser, "pdc_sfm.retrieval.settings:RetrievalSettings")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,10 +1,8 @@
 """Render the built-in scene, a small town square, with true cameras and depth.
 
+Examples:
   pdc-sfm scene --output outputs/square
   pdc-sfm scene --output outputs/aachen --layout aachen night_queries=8 seed=3
-
-Settings: seed, width, height, database, day_queries, night_queries (numbers of images), depth (write depth maps),
-sky_directions and shadow_texel (quality of light).
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from pdc_sfm.commands.common import add_settings
 from pdc_sfm.processes import core_count
 
 
@@ -26,14 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--version", choices=("1.0", "1.1"), default="1.0", help="of the Aachen layout")
     parser.add_argument("--workers", type=int, default=core_count(), help="processes (default: one per core)")
-    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of the scene")
+    add_settings(parser, "pdc_sfm.scenes.settings:SceneSettings")
 
 
 def run(args: argparse.Namespace) -> None:
     from pdc_sfm.scenes import SceneSettings, write_aachen, write_scene
     from pdc_sfm.settings import load_settings
 
-    settings = load_settings(SceneSettings, None, args.settings)
+    settings = load_settings(SceneSettings, args.config, args.settings)
     if args.layout == "aachen":
         write_aachen(args.output, settings, args.version, args.workers, _progress)
     else:

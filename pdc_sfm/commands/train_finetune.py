@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pdc_sfm.commands.common import add_settings
 from pdc_sfm.commands.train_run import wait_without_spinning
 
 
@@ -21,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder for state, weights, tables and curve")
     parser.add_argument("--weights", default="compact", help="weights to begin with (default: the built-in ones)")
     parser.add_argument("--photos", type=Path, help="photographs for self-supervised pairs (default: the images)")
-    parser.add_argument("--config", default="finetune", help="preset or YAML file (default: finetune)")
-    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings that override the preset")
+    add_settings(parser, "pdc_sfm.training.options:TrainSettings", preset="finetune", group="train")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pdc_sfm.commands.common import add_settings
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--photos", type=Path, required=True, help="folder of photographs")
@@ -16,8 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="picture to write, for example sheet.png")
     parser.add_argument("--pairs", type=int, default=8, help="rows of the sheet (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other pairs (default: %(default)s)")
-    parser.add_argument("--config", type=Path, help="YAML file of pair settings")
-    parser.add_argument("settings", nargs="*", metavar="key=value", help="pair settings, such as mask=none")
+    add_settings(parser, "pdc_sfm.training.pairs:PairSettings")
 
 
 def run(args: argparse.Namespace) -> None:

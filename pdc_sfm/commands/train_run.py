@@ -19,6 +19,8 @@ import argparse
 import os
 from pathlib import Path
 
+from pdc_sfm.commands.common import add_settings
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--photos", type=Path, required=True, help="folder of photographs, subfolders included")
@@ -28,14 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--megadepth", type=Path, help="MegaDepth folder in D2-Net's layout")
     parser.add_argument("--scene", type=Path, action="append", default=[], help="folder of a rendered scene")
     parser.add_argument("--output", type=Path, required=True, help="folder for state, weights, tables and curve")
-    parser.add_argument("--config", default="compact", help="preset or YAML file (default: compact)")
-    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings that override the preset")
+    add_settings(parser, "pdc_sfm.training.options:TrainSettings", preset="compact", group="train")
 
 
 def run(args: argparse.Namespace) -> int:
     wait_without_spinning()
     from pdc_sfm.errors import SettingsError
-    from pdc_sfm.presets import preset_path
     from pdc_sfm.settings import load_settings
     from pdc_sfm.training.machine import say
     from pdc_sfm.training.options import TrainSettings
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
     if len(args.model) != len(args.images):
         raise SettingsError(f"{len(args.model)} --model but {len(args.images)} --images: give one for each model")
-    settings = load_settings(TrainSettings, preset_path(args.config, "train"), args.settings)
+    settings = load_settings(TrainSettings, args.config, args.settings)
     models = list(zip(args.model, args.images))
     result = train_on_folders(args.photos, settings, args.output, args.objects, models, args.megadepth, args.scene)
     say(result.summary(args.output))

@@ -69,4 +69,4 @@ def retrieval_settings(settings: DemoSettings | PhotographSettings) -> Retrieval
 
 def demo_settings(config: Path | str | None = None, words: Iterable[str] = ()) -> DemoSettings:
     """Settings of the demo: its own sizes, unless a file or `key=value` words say otherwise."""
-    return load_settings(DemoSettings, config, [*SIZES, *words])
+    return load_settings(DemoSettings, config, words, default=load_settings(DemoSettings, None, SIZES))
