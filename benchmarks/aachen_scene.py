@@ -15,15 +15,15 @@ from pdc_sfm.aachen.challenge import run_challenge
 from pdc_sfm.aachen.challenge_files import write_challenge_files
 from pdc_sfm.aachen.dataset import AachenDataset
 from pdc_sfm.aachen.localization import run_localization
-from pdc_sfm.aachen.matching import Matcher, engine_matcher
 from pdc_sfm.aachen.reference import read_reference
-from pdc_sfm.colmap.cameras import read_camera_list
-from pdc_sfm.colmap.models import ReconstructionError
-from pdc_sfm.colmap.results import read_poses
-from pdc_sfm.colmap.sift_files import match_sift
+from pdc_sfm.colmap.io.cameras import read_camera_list
+from pdc_sfm.colmap.io.models import ReconstructionError
+from pdc_sfm.colmap.io.results import read_poses
+from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.engine.run import RunSettings
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall
+from pdc_sfm.pipeline.matching import Matcher, engine_matcher
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import write_pairs

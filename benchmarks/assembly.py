@@ -30,14 +30,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from pdc_sfm.engine.run import RunSettings  # noqa: E402
-from pdc_sfm.matches.tracks import TrackSettings  # noqa: E402
 from pdc_sfm.matches.types import RawMatches  # noqa: E402
 from pdc_sfm.presets import preset_path  # noqa: E402
 from pdc_sfm.settings import load_settings  # noqa: E402
-from pdc_sfm.store.aggregate import Outputs, aggregate  # noqa: E402
 from pdc_sfm.store.journal import RawStore, open_raw_store  # noqa: E402
-from pdc_sfm.store.threads import Threads  # noqa: E402
 from pdc_sfm.store.writers import new_h5, write_matches  # noqa: E402
+from pdc_sfm.tracks.assemble import Outputs, aggregate  # noqa: E402
+from pdc_sfm.tracks.threads import Threads  # noqa: E402
+from pdc_sfm.tracks.voting import TrackSettings  # noqa: E402
 
 SIZE = (640, 480)
 GRID = np.stack(np.meshgrid(np.arange(1.5, SIZE[0], 4), np.arange(1.5, SIZE[1], 4)), -1).reshape(-1, 2)
@@ -117,7 +117,7 @@ def assemble(raw: RawStore, tracks: TrackSettings, threads: int = 1, run: Callab
     """Both files of all pairs of a journal; `run` calls what is to be measured."""
     pairs, clock = raw.pairs(), time.process_time if threads == 1 else time.perf_counter
     Timed.worked = 0.0
-    with tempfile.TemporaryDirectory() as folder, mock.patch("pdc_sfm.store.aggregate.Threads", Timed):
+    with tempfile.TemporaryDirectory() as folder, mock.patch("pdc_sfm.tracks.assemble.Threads", Timed):
         outputs = Outputs(Path(folder) / "features.h5", Path(folder) / "matches.h5", {}, tracks)
         processor, start = time.process_time(), clock()
         summary = run(lambda: aggregate(raw, pairs, outputs, threads=threads))

@@ -23,16 +23,16 @@ from typing import Any, Protocol
 import numpy as np
 import pycolmap
 
-from pdc_sfm.colmap.cameras import CameraSettings, make_camera
-from pdc_sfm.colmap.correspondences import PointLookup
-from pdc_sfm.colmap.localize_sfm import localize
-from pdc_sfm.colmap.models import ReconstructionError, load_model, model_poses, summarize
-from pdc_sfm.colmap.pointcloud import read_ply
-from pdc_sfm.colmap.query import PoseSettings, Query, localize_query
+from pdc_sfm.colmap.io.cameras import CameraSettings, make_camera
+from pdc_sfm.colmap.io.models import ReconstructionError, load_model, model_poses, summarize
+from pdc_sfm.colmap.io.point_lookup import PointLookup
+from pdc_sfm.colmap.io.pointcloud import read_ply
+from pdc_sfm.colmap.localization.localize_sfm import localize
+from pdc_sfm.colmap.localization.query import PoseSettings, Query, localize_query
+from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
+from pdc_sfm.colmap.mapping.sift_baseline import map_sift, reconstruct_sift
 from pdc_sfm.colmap.quiet import colmap_log
-from pdc_sfm.colmap.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.render import draw, overview
-from pdc_sfm.colmap.sift import map_sift, reconstruct_sift
 from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import MatchResult, RunSettings, match_pairs
 from pdc_sfm.engine.weights_file import WeightsFile

@@ -63,13 +63,13 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str],
         import torch
 
         import pdc_sfm.matcher
-        from pdc_sfm.dense import alignment
+        from pdc_sfm.dense import subpixel as alignment
         from pdc_sfm.dense.views import View
         from pdc_sfm.engine import run
         from pdc_sfm.engine.pairing import exhaustive_pairs
         from pdc_sfm.engine.reading import ReadAhead
         from pdc_sfm.images import list_images
-        from pdc_sfm.network.judge import Judge
+        from pdc_sfm.network.confidence_head import Judge
         from pdc_sfm.settings import load_settings
         from pdc_sfm.store.journal import RawStore
 

@@ -181,8 +181,8 @@ def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
     """Seconds of ours and of plain dictionaries, and whether both find the same."""
     from dictionary_rule import aggregate_by_dictionary
 
-    from pdc_sfm.matches.nearest import Nearest
-    from pdc_sfm.matches.tracks import link, vote_keypoints
+    from pdc_sfm.tracks.nearest import Nearest
+    from pdc_sfm.tracks.voting import link, vote_keypoints
 
     rng = np.random.default_rng(0)
     names = [str(i) for i in range(9)]

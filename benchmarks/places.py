@@ -18,8 +18,8 @@ import cv2
 import numpy as np
 
 from pdc_sfm.images import write_image
-from pdc_sfm.scenes import Camera, Scene, SceneSettings, Shot, build_scene, plan_shots, render
-from pdc_sfm.scenes.conditions import database_conditions, day_conditions, night_conditions
+from pdc_sfm.scenes import Camera, Scene, SceneSettings, Shot, build_scene, plan_shots, render_image
+from pdc_sfm.scenes.render.conditions import database_conditions, day_conditions, night_conditions
 
 TOWN = SceneSettings(width=400, height=300, database=20, depth=False, sky_directions=8, shadow_texel=0.06)
 PHOTOGRAPHS = 10  # of a place
@@ -97,7 +97,7 @@ def _visit(place: Place, visitor: int, count: int) -> list[np.ndarray]:
     random = np.random.default_rng([shot.seed, visitor])
     camera = _near(shot, random, 1.0)
     wide = replace(camera, width=round(WIDER * camera.width), height=round(WIDER * camera.height))
-    seen = render(
+    seen = render_image(
         scene, wide, database_conditions(int(random.integers(3)), 3, random), int(random.integers(2**31))
     ).image
     return [_turned(seen, wide, camera, random) for _ in range(count)]
@@ -108,7 +108,7 @@ def _query(place: Place) -> np.ndarray:
     random = np.random.default_rng([shot.seed, 1000])
     camera = _near(shot, random, random.uniform(0.9, 1.1))
     conditions = (night_conditions if shot.number % 4 == 0 else day_conditions)(shot.number, random)
-    return render(scene, camera, conditions, int(random.integers(2**31))).image
+    return render_image(scene, camera, conditions, int(random.integers(2**31))).image
 
 
 def _near(shot: Shot, random: np.random.Generator, zoom: float) -> Camera:

@@ -25,7 +25,7 @@ from pdc_sfm.images import fitted_size, resize_image
 from pdc_sfm.matcher import load_matcher
 from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 from pdc_sfm.pixels import Size, inside, transform
-from pdc_sfm.training.photographs import open_photographs
+from pdc_sfm.synthetic.photographs import open_photographs
 
 STRATEGIES = {
     "D": {},

@@ -21,20 +21,20 @@ import numpy as np
 import pycolmap
 from scipy.ndimage import gaussian_filter
 
-from pdc_sfm.colmap.cameras import make_camera
-from pdc_sfm.colmap.localize_sfm import localize
-from pdc_sfm.colmap.models import load_model
-from pdc_sfm.colmap.triangulation import TriangulationSettings, triangulate
+from pdc_sfm.colmap.io.cameras import make_camera
+from pdc_sfm.colmap.io.models import load_model
+from pdc_sfm.colmap.localization.localize_sfm import localize
+from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.evaluation.poses import pose_error
-from pdc_sfm.matches.tracks import TrackSettings
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.scenes import Camera, read_cameras, read_depth
-from pdc_sfm.scenes.flow import sight
+from pdc_sfm.scenes.render.flow import sight
 from pdc_sfm.settings import load_settings
-from pdc_sfm.store.aggregate import Outputs, aggregate
 from pdc_sfm.store.journal import RawStore, open_raw_store
 from pdc_sfm.store.pair_lists import write_pairs
+from pdc_sfm.tracks.assemble import Outputs, aggregate
+from pdc_sfm.tracks.voting import TrackSettings
 
 STEP = 4  # pixels between matches
 MIN_OVERLAP = 0.12  # of both images, for a pair to be matched

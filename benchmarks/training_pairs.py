@@ -12,9 +12,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pdc_sfm.training.pairs import PairSettings, make_pair
-from pdc_sfm.training.photographs import open_cutouts, open_photographs
-from pdc_sfm.training.warps import Frame, random_warp
+from pdc_sfm.synthetic.pairs import PairSettings, make_pair
+from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
+from pdc_sfm.synthetic.warps import Frame, random_warp
 
 
 def main() -> None:

@@ -141,8 +141,8 @@ def _captioned(picture: np.ndarray, caption: str) -> np.ndarray:
 
 
 def _model(run: Path, size: tuple[int, int]) -> np.ndarray:
-    from pdc_sfm.colmap.models import load_model, model_poses
-    from pdc_sfm.colmap.pointcloud import model_points, remove_outliers
+    from pdc_sfm.colmap.io.models import load_model, model_poses
+    from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers
     from pdc_sfm.colmap.render import draw, overview
 
     model = load_model(run / "sfm")

@@ -9,11 +9,11 @@ from pathlib import Path
 from pdc_sfm.aachen.challenge import check_challenge, night_poses
 from pdc_sfm.aachen.challenge_database import fill_database, verify_database
 from pdc_sfm.aachen.dataset import AachenDataset
-from pdc_sfm.aachen.matching import Matcher, engine_matcher
 from pdc_sfm.aachen.reference import write_reference
 from pdc_sfm.aachen.registration import register_images, triangulate_database
-from pdc_sfm.colmap.results import write_poses
+from pdc_sfm.colmap.io.results import write_poses
 from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.pipeline.matching import Matcher, engine_matcher
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pdc_sfm.aachen.dataset import AachenDataset
 from pdc_sfm.aachen.localization import check_localization, shorten_retrieval
-from pdc_sfm.aachen.matching import Matcher, engine_matcher
 from pdc_sfm.aachen.reference import covisible_pairs, write_reference
-from pdc_sfm.colmap.cameras import read_camera_list
-from pdc_sfm.colmap.localize_sfm import localize
-from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.colmap.io.cameras import read_camera_list
+from pdc_sfm.colmap.localization.localize_sfm import localize
+from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.pipeline.matching import Matcher, engine_matcher
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import write_pairs
 

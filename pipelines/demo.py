@@ -10,9 +10,9 @@ import dataclasses
 import os
 from pathlib import Path
 
-from pdc_sfm.colmap.localize_sfm import LocalizationSettings, localize
-from pdc_sfm.colmap.results import read_poses
-from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.colmap.io.results import read_poses
+from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, localize
+from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.demo.cameras import known_model, write_queries
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.engine.run import RunSettings, match_pairs

@@ -8,7 +8,7 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from pdc_sfm.colmap.localize_sfm import localize
+from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.settings import load_settings
 

@@ -6,7 +6,7 @@ python pipelines/reconstruct.py --images photos/ --output outputs/photos
 import argparse
 from pathlib import Path
 
-from pdc_sfm.colmap.reconstruction import ReconstructionSettings, reconstruct
+from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.images import list_images

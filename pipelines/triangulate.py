@@ -6,8 +6,8 @@ python pipelines/triangulate.py --images photos/ --model known/ --output outputs
 import argparse
 from pathlib import Path
 
-from pdc_sfm.colmap.models import load_model, model_poses
-from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.colmap.io.models import load_model, model_poses
+from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.settings import load_settings

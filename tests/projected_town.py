@@ -5,7 +5,7 @@ import json
 from projections import make_scene, write_features, write_images, write_matches
 
 from pdc_sfm.scenes import Camera
-from pdc_sfm.scenes.layout_plain import camera_to_dict
+from pdc_sfm.scenes.layouts.plain import camera_to_dict
 from pdc_sfm.store.pair_lists import read_pairs
 
 NAMES = [f"db/{k:04d}.png" for k in range(1, 7)]

@@ -10,8 +10,8 @@ import numpy as np
 from photo_fakes import waves
 from projections import make_scene, write_features, write_matches, write_model, write_queries
 
-from pdc_sfm.colmap.localize_sfm import LocalizationSettings, localize
-from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, localize
+from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.images import write_image
 from pdc_sfm.matches.types import RawMatches

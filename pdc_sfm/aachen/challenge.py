@@ -14,17 +14,17 @@ import pycolmap
 
 from pdc_sfm.aachen.challenge_database import fill_database, verify_database
 from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images, describe_dataset
-from pdc_sfm.aachen.matching import Matcher
 from pdc_sfm.aachen.reference import read_database_images, write_reference
 from pdc_sfm.aachen.registration import register_images, triangulate_database
-from pdc_sfm.aachen.steps import Steps
-from pdc_sfm.colmap.cameras import read_camera_list
-from pdc_sfm.colmap.inputs import open_inputs
-from pdc_sfm.colmap.models import SUMMARY, load_model
+from pdc_sfm.colmap.io.cameras import read_camera_list
+from pdc_sfm.colmap.io.inputs import open_inputs
+from pdc_sfm.colmap.io.models import SUMMARY, load_model
+from pdc_sfm.colmap.io.results import write_poses
 from pdc_sfm.colmap.quiet import colmap_log
-from pdc_sfm.colmap.results import write_poses
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive, file_digest
+from pdc_sfm.pipeline.matching import Matcher
+from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.settings import require, require_file_name
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
 

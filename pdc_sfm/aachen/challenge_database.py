@@ -8,8 +8,8 @@ from pathlib import Path
 import pycolmap
 
 from pdc_sfm.aachen.reference import read_database_images
-from pdc_sfm.colmap import database as db
-from pdc_sfm.colmap.inputs import open_inputs
+from pdc_sfm.colmap.io import database as db
+from pdc_sfm.colmap.io.inputs import open_inputs
 from pdc_sfm.colmap.progress import progress
 from pdc_sfm.files import atomic_path
 from pdc_sfm.store.pair_lists import read_pairs, write_pairs

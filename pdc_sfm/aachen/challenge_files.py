@@ -10,7 +10,7 @@ import pycolmap
 
 from pdc_sfm.aachen.dataset import AachenDataset
 from pdc_sfm.aachen.reference import covisible_pairs, read_reference
-from pdc_sfm.colmap.cameras import read_camera_list
+from pdc_sfm.colmap.io.cameras import read_camera_list
 from pdc_sfm.files import atomic_path
 from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images, describe_dataset
-from pdc_sfm.aachen.matching import Matcher
 from pdc_sfm.aachen.reference import covisible_pairs, read_reference, write_reference
-from pdc_sfm.aachen.steps import Steps
-from pdc_sfm.colmap.cameras import read_camera_list
-from pdc_sfm.colmap.localize_sfm import LocalizationResult, LocalizationSettings, localize
-from pdc_sfm.colmap.models import SUMMARY
-from pdc_sfm.colmap.triangulation import TriangulationSettings, triangulate
+from pdc_sfm.colmap.io.cameras import read_camera_list
+from pdc_sfm.colmap.io.models import SUMMARY
+from pdc_sfm.colmap.localization.localize_sfm import LocalizationResult, LocalizationSettings, localize
+from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive, file_digest
+from pdc_sfm.pipeline.matching import Matcher
+from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.settings import require, require_file_name, result_settings
 from pdc_sfm.store.pair_lists import read_retrieval, write_pairs
 

@@ -12,9 +12,9 @@ import pycolmap
 
 from pdc_sfm.aachen.dataset import AachenDataset
 from pdc_sfm.aachen.nvm import NvmModel, read_nvm
-from pdc_sfm.colmap.cameras import read_camera_list
-from pdc_sfm.colmap.covisibility import most_covisible
-from pdc_sfm.colmap.models import SUMMARY, save_model, summarize
+from pdc_sfm.colmap.io.cameras import read_camera_list
+from pdc_sfm.colmap.io.covisibility import most_covisible
+from pdc_sfm.colmap.io.models import SUMMARY, save_model, summarize
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import atomic_folder
 from pdc_sfm.store.pair_lists import unique_pairs

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pycolmap
 
-from pdc_sfm.colmap.models import (
+from pdc_sfm.colmap.io.models import (
     SUMMARY,
     ModelSummary,
     ReconstructionError,

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _localize(args: argparse.Namespace, dataset: Any) -> int:
     from pdc_sfm.aachen.localization import AachenSettings, check_localization, run_localization
-    from pdc_sfm.aachen.matching import describe, describe_matching, engine_matcher
+    from pdc_sfm.pipeline.matching import describe, describe_matching, engine_matcher
     from pdc_sfm.settings import load_settings
 
     matching, rest = _matching_settings(args)
@@ -103,7 +103,7 @@ def _localize(args: argparse.Namespace, dataset: Any) -> int:
 
 def _challenge(args: argparse.Namespace, dataset: Any) -> int:
     from pdc_sfm.aachen.challenge import ChallengeSettings, check_challenge, run_challenge
-    from pdc_sfm.aachen.matching import describe_matching, engine_matcher
+    from pdc_sfm.pipeline.matching import describe_matching, engine_matcher
     from pdc_sfm.settings import load_settings
 
     matching, rest = _matching_settings(args)

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     from pdc_sfm.evaluation.homography_report import summarize, text, write_results
     from pdc_sfm.matcher import MatchSettings, load_matcher
     from pdc_sfm.settings import load_settings
-    from pdc_sfm.training.photographs import open_photographs
+    from pdc_sfm.synthetic.photographs import open_photographs
 
     words = [*args.settings, *([f"count={args.count}"] if args.count is not None else [])]
     settings = load_settings(HomographySettings, args.config, words)

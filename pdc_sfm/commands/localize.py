@@ -26,11 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=Path, required=True, help="feature file (h5)")
     parser.add_argument("--matches", type=Path, required=True, help="match file (h5) of the retrieval list")
     parser.add_argument("--output", type=Path, required=True, help="results file")
-    add_settings(parser, "pdc_sfm.colmap.localize_sfm:LocalizationSettings")
+    add_settings(parser, "pdc_sfm.colmap.localization.localize_sfm:LocalizationSettings")
 
 
 def run(args: argparse.Namespace) -> int:
-    from pdc_sfm.colmap.localize_sfm import LocalizationSettings, localize
+    from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, localize
     from pdc_sfm.settings import load_settings
 
     settings = load_settings(LocalizationSettings, args.config, args.settings)

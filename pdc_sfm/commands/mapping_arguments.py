@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pdc_sfm.commands.common import add_settings
 
 if TYPE_CHECKING:
-    from pdc_sfm.colmap.models import MappingResult
+    from pdc_sfm.colmap.io.models import MappingResult
 
 
 def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> None:

@@ -62,8 +62,8 @@ def _pairs(args: argparse.Namespace, names: list[str], count: int) -> list[tuple
         return sequential_pairs(names, count, args.quadratic)
     if args.model is None:
         raise SettingsError(f"{args.kind} needs --model, a COLMAP model of these images")
-    from pdc_sfm.colmap.covisibility import pairs_from_covisibility
-    from pdc_sfm.colmap.models import load_model, model_poses
+    from pdc_sfm.colmap.io.covisibility import pairs_from_covisibility
+    from pdc_sfm.colmap.io.models import load_model, model_poses
 
     model = load_model(args.model)
     if args.kind == "covisibility":

@@ -17,11 +17,11 @@ from pdc_sfm.commands.mapping_arguments import add_mapping_arguments, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_mapping_arguments(parser, "pdc_sfm.colmap.reconstruction:ReconstructionSettings")
+    add_mapping_arguments(parser, "pdc_sfm.colmap.mapping.reconstruction:ReconstructionSettings")
 
 
 def run(args: argparse.Namespace) -> int:
-    from pdc_sfm.colmap.reconstruction import ReconstructionSettings, reconstruct
+    from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
     from pdc_sfm.settings import load_settings
 
     settings = load_settings(ReconstructionSettings, args.config, args.settings)

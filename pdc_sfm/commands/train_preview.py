@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="picture to write, for example sheet.png")
     parser.add_argument("--pairs", type=int, default=8, help="rows of the sheet (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other pairs (default: %(default)s)")
-    add_settings(parser, "pdc_sfm.training.pairs:PairSettings")
+    add_settings(parser, "pdc_sfm.synthetic.pairs:PairSettings")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -27,8 +27,8 @@ def run(args: argparse.Namespace) -> None:
     from pdc_sfm.errors import UserError
     from pdc_sfm.images import write_image
     from pdc_sfm.settings import load_settings
-    from pdc_sfm.training.pairs import PairSettings, make_pair
-    from pdc_sfm.training.photographs import open_cutouts, open_photographs
+    from pdc_sfm.synthetic.pairs import PairSettings, make_pair
+    from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
     from pdc_sfm.training.preview import sheet
 
     if args.pairs < 1 or args.seed < 0:

@@ -18,11 +18,11 @@ from pdc_sfm.commands.mapping_arguments import add_mapping_arguments, tell
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, required=True, help="COLMAP model with the known cameras and poses")
-    add_mapping_arguments(parser, "pdc_sfm.colmap.triangulation:TriangulationSettings")
+    add_mapping_arguments(parser, "pdc_sfm.colmap.mapping.triangulation:TriangulationSettings")
 
 
 def run(args: argparse.Namespace) -> int:
-    from pdc_sfm.colmap.triangulation import TriangulationSettings, triangulate
+    from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
     from pdc_sfm.settings import load_settings
 
     settings = load_settings(TriangulationSettings, args.config, args.settings)

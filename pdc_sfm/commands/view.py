@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import numpy as np
 
-    from pdc_sfm.colmap.models import load_model, model_poses
-    from pdc_sfm.colmap.pointcloud import model_points, remove_outliers
+    from pdc_sfm.colmap.io.models import load_model, model_poses
+    from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers
     from pdc_sfm.errors import FormatError
 
     model = load_model(args.model)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
-from pdc_sfm.colmap.cameras import make_camera
+from pdc_sfm.colmap.io.cameras import make_camera
 from pdc_sfm.files import write_text
 from pdc_sfm.scenes import Camera
 

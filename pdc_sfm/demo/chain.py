@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.aachen.steps import Steps
 from pdc_sfm.demo.table import format_table
+from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.run_folder import RunFolder
 
 
 class Chain:
-    """A chain of steps (`aachen.steps.Steps`) with times and results for the record of the run."""
+    """A chain of steps (`pipeline.steps.Steps`) with times and results for the record of the run."""
 
     def __init__(self, folder: RunFolder, say: Callable[[str], None] = print):
         self.folder, self._say = folder, say

@@ -10,11 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.aachen.matching import Matcher, describe, describe_matching, engine_matcher
-from pdc_sfm.colmap.models import SUMMARY, ReconstructionError
+from pdc_sfm.colmap.io.models import SUMMARY, ReconstructionError
+from pdc_sfm.colmap.mapping.reconstruction import reconstruct
+from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.colmap.progress import progress
-from pdc_sfm.colmap.reconstruction import reconstruct
-from pdc_sfm.colmap.sift_files import match_sift
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.method import describe_matches
 from pdc_sfm.demo.settings import PhotographSettings, retrieval_settings
@@ -23,6 +22,7 @@ from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.images import list_images, read_image
+from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
 from pdc_sfm.processes import core_count
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.aachen.matching import Matcher, describe, describe_matching, engine_matcher
-from pdc_sfm.colmap.models import ReconstructionError
+from pdc_sfm.colmap.io.models import ReconstructionError
+from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.colmap.progress import progress
-from pdc_sfm.colmap.sift_files import match_sift
 from pdc_sfm.demo.cameras import write_queries
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.method import Method, Scene
@@ -17,6 +16,7 @@ from pdc_sfm.demo.settings import DemoSettings, demo_settings, retrieval_setting
 from pdc_sfm.demo.table import GROUPS, empty_row, localisation_record
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.files import exclusive
+from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
 from pdc_sfm.processes import core_count
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from pdc_sfm.colmap.localize_sfm import LocalizationSettings
-from pdc_sfm.colmap.reconstruction import ReconstructionSettings
-from pdc_sfm.colmap.triangulation import TriangulationSettings
+from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings
+from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
+from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings
 from pdc_sfm.engine.run import RunSettings
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.scenes.settings import SceneSettings

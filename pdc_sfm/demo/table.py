@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pycolmap
 
-from pdc_sfm.colmap.models import load_model, summarize
-from pdc_sfm.colmap.results import read_poses
+from pdc_sfm.colmap.io.models import load_model, summarize
+from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall, pose_error
 
 GROUPS = ("day", "night")

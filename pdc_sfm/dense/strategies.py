@@ -23,7 +23,7 @@ from pdc_sfm.images import fitted_size, resize_image
 from pdc_sfm.sift import Description, describe
 
 if TYPE_CHECKING:
-    from pdc_sfm.dense.alignment import Grey
+    from pdc_sfm.dense.subpixel import Grey
     from pdc_sfm.network import ImageCode, PDCNet
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
@@ -252,7 +252,7 @@ class Estimator:
         """One pass of the network for each pair, in batches of equal sizes."""
         import torch
 
-        from pdc_sfm.dense import alignment
+        from pdc_sfm.dense import subpixel as alignment
 
         groups: dict[tuple, list[int]] = {}
         for number, (reference, query) in enumerate(pairs):
@@ -272,7 +272,7 @@ class Estimator:
     def _encode(self, view: View, name: str = "image") -> EncodedView:
         import torch
 
-        from pdc_sfm.dense import alignment
+        from pdc_sfm.dense import subpixel as alignment
         from pdc_sfm.network import prepare_image
 
         with torch.inference_mode():

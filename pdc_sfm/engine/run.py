@@ -19,12 +19,12 @@ from pdc_sfm.files import exclusive
 from pdc_sfm.images import fitted_size
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.snap import SnapSettings
-from pdc_sfm.matches.tracks import TrackSettings
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import Precision, require, require_file_name, require_precision, to_dict
-from pdc_sfm.store.aggregate import Outputs, Summary, aggregate
 from pdc_sfm.store.journal import open_raw_store
 from pdc_sfm.store.pair_lists import check_keys, read_pairs, unique_pairs
+from pdc_sfm.tracks.assemble import Outputs, Summary, aggregate
+from pdc_sfm.tracks.voting import TrackSettings
 from pdc_sfm.workers import Engine, RaySettings, open_pool
 
 Overwrite = Literal["no", "tracks", "all"]

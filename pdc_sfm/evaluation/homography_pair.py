@@ -9,7 +9,7 @@ import numpy as np
 from pdc_sfm.errors import FormatError
 from pdc_sfm.images import fitted_size, read_image, resize_image
 from pdc_sfm.pixels import Size, grid_points, inside, rescale_matrix, transform
-from pdc_sfm.training.pairs import Pair
+from pdc_sfm.synthetic.pairs import Pair
 
 
 def read_homography(path: Path) -> np.ndarray:

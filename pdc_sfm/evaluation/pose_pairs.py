@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pdc_sfm.colmap.relative_pose import RelativePoseSettings, estimate_relative_pose
+from pdc_sfm.colmap.localization.relative_pose import RelativePoseSettings, estimate_relative_pose
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.evaluation.match_scores import MatchScores
 from pdc_sfm.evaluation.poses import relative_pose_error

@@ -41,7 +41,7 @@ def _superpoint(settings: KeypointSettings) -> Callable[[np.ndarray], Keypoints]
     import torch
 
     from pdc_sfm.keypoints import superpoint
-    from pdc_sfm.keypoints.checkpoint import load_state
+    from pdc_sfm.keypoints.weights_file import load_state
 
     if settings.weights is None:
         raise SettingsError(
@@ -68,7 +68,7 @@ def _superpoint(settings: KeypointSettings) -> Callable[[np.ndarray], Keypoints]
 
 def _disk(settings: KeypointSettings) -> Callable[[np.ndarray], Keypoints]:
     from pdc_sfm.keypoints import disk
-    from pdc_sfm.keypoints.checkpoint import load_state
+    from pdc_sfm.keypoints.weights_file import load_state
 
     network = disk.Disk()
     load_state(network, settings.weights or disk.packaged_weights(), disk.our_name)

@@ -8,10 +8,10 @@ from torch.nn import functional as F
 
 from pdc_sfm.network.backbone import build_backbone
 from pdc_sfm.network.code import LOW_SIZE, ImageCode, LevelOutput
+from pdc_sfm.network.confidence_head import Judge
 from pdc_sfm.network.correlation import Tiles, expected_displacement, expected_position, global_correlation
 from pdc_sfm.network.decoder import Refinement, ResidualDecoder
 from pdc_sfm.network.gocor import GlobalGOCor, LocalGOCor
-from pdc_sfm.network.judge import Judge
 from pdc_sfm.network.mixture import Constraint
 from pdc_sfm.network.settings import NetworkSettings
 from pdc_sfm.network.uncertainty import Predictor, SliceMLP, SliceModule

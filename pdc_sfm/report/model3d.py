@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pdc_sfm.colmap.models import model_poses
-from pdc_sfm.colmap.pointcloud import model_points, remove_outliers
+from pdc_sfm.colmap.io.models import model_poses
+from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers
 from pdc_sfm.colmap.render import draw, overview
 from pdc_sfm.evaluation.poses import camera_center
 from pdc_sfm.report.html import Section, picture
@@ -68,7 +68,7 @@ def upright(poses: np.ndarray) -> np.ndarray:
 
 def _query_poses(run: Run) -> dict[str, np.ndarray]:
     """Localised queries, if the run has some and the model's world is theirs."""
-    from pdc_sfm.colmap.results import read_poses
+    from pdc_sfm.colmap.io.results import read_poses
 
     path = run.folder / "results.txt"
     return read_poses(path) if path.is_file() else {}

@@ -64,7 +64,7 @@ def _figures(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _model_figures(run: Run, section: Section) -> list[tuple[str, str]]:
     """Without a finished run: what the model alone says."""
-    from pdc_sfm.colmap.models import summarize
+    from pdc_sfm.colmap.io.models import summarize
 
     figures = [("images", str(run.image_count))]
     try:

@@ -99,7 +99,7 @@ class Run:
     @functools.cached_property
     def model(self):
         """The COLMAP model."""
-        from pdc_sfm.colmap.models import load_model
+        from pdc_sfm.colmap.io.models import load_model
 
         if not (self.folder / "sfm").is_dir():
             raise Missing("sfm is not there")

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pdc_sfm.colmap.models import model_poses
+from pdc_sfm.colmap.io.models import model_poses
 from pdc_sfm.evaluation.poses import camera_center
 from pdc_sfm.report.charts import histogram
 from pdc_sfm.report.html import Section, text

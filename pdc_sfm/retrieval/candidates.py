@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pdc_sfm.pixels import Size
+from pdc_sfm.retrieval.coarse import LowPairs, pooled, similarities
 from pdc_sfm.retrieval.codes import CodeFolder, LowCodes
-from pdc_sfm.retrieval.low import LowPairs, pooled, similarities
 from pdc_sfm.workers import Block
 
 Pair = tuple[str, str]

@@ -174,8 +174,8 @@ class _Job:
 
     def _count_low(self) -> CountStore:
         """Expected matches in the 256-pixel branch, of each query with its candidates."""
+        from pdc_sfm.retrieval.coarse import PASSES
         from pdc_sfm.retrieval.codes import CodeFolder, LowCodes
-        from pdc_sfm.retrieval.low import PASSES
 
         store = self._store("low", {"radius": self.settings.low_radius, "passes": PASSES})
         folder = CodeFolder(self.codes, self._made_by)

@@ -13,8 +13,8 @@ from pdc_sfm.engine.work import Pair, PairWork
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.matcher import Matcher, MatchSettings
 from pdc_sfm.matches.select import SelectSettings
+from pdc_sfm.retrieval.coarse import LowPairs, count_low
 from pdc_sfm.retrieval.codes import Encoder, LowCodes
-from pdc_sfm.retrieval.low import LowPairs, count_low
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.workers import Block
 

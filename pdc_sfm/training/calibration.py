@@ -1,4 +1,4 @@
-"""Making P_1 mean what it says: a judge of aligned matches (`network.judge`), fitted to pairs with known truth.
+"""Making P_1 mean what it says: a judge of aligned matches (`network.confidence_head`), fitted to pairs with known truth.
 
 Pairs of different kinds have different errors (warped photographs no depth edges, views of a scene no exact planes), so
 every kind counts alike, and the judge sees enough of a cell to tell them apart. The flow stays as it is.
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pdc_sfm.dense.alignment import align_likely, align_with_evidence
 from pdc_sfm.dense.strategies import Estimator
+from pdc_sfm.dense.subpixel import align_likely, align_with_evidence
 from pdc_sfm.matches.select import highest_p_r
-from pdc_sfm.network.judge import EVIDENCE, Judge, stated
+from pdc_sfm.network.confidence_head import EVIDENCE, Judge, stated
 from pdc_sfm.network.mixture import p_r
-from pdc_sfm.training.pairs import Pair
+from pdc_sfm.synthetic.pairs import Pair
 
 FEW = 0.003  # share of the cells below which a step of P_1 says little
 BATCH = 4096  # cells of each kind in a step of the fit

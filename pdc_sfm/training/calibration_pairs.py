@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pdc_sfm.training.pairs import Pair, PairSettings, PhotoSource, fixed_pairs, make_pair
-from pdc_sfm.training.photographs import open_photographs
-from pdc_sfm.training.photometric import PhotometricSettings
+from pdc_sfm.synthetic.pairs import Pair, PairSettings, PhotoSource, fixed_pairs, make_pair
+from pdc_sfm.synthetic.photographs import open_photographs
+from pdc_sfm.synthetic.photometric import PhotometricSettings
+from pdc_sfm.synthetic.warps import WarpSettings
 from pdc_sfm.training.rendered import RenderedScene
-from pdc_sfm.training.warps import WarpSettings
 
 SIZE = (480, 640)  # (height, width) of warped photographs
 MIN_OVERLAP = 0.15  # of rendered views

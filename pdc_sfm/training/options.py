@@ -7,9 +7,9 @@ from typing import Literal
 
 from pdc_sfm.network import NetworkSettings
 from pdc_sfm.settings import require
+from pdc_sfm.synthetic.pairs import PairSettings
 from pdc_sfm.training.descriptors import DescriptorSettings
 from pdc_sfm.training.loss import LossSettings
-from pdc_sfm.training.pairs import PairSettings
 from pdc_sfm.training.schedule import ScheduleSettings, SizeSettings
 from pdc_sfm.training.supervision import SupervisionSettings
 from pdc_sfm.training.validation import ValidationSettings

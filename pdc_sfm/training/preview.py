@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 
 from pdc_sfm.pictures import flow_to_colour, grey, tile, write
-from pdc_sfm.training.pairs import Pair
-from pdc_sfm.training.warps import Frame
+from pdc_sfm.synthetic.pairs import Pair
+from pdc_sfm.synthetic.warps import Frame
 
 CAPTIONS = ("reference", "query", "flow", "loss mask", "visible", "query warped by flow", "difference (visible)")
 

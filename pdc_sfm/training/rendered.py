@@ -15,10 +15,10 @@ import numpy as np
 from pdc_sfm.errors import UserError
 from pdc_sfm.images import read_image
 from pdc_sfm.scenes import SceneTruth
-from pdc_sfm.training.photometric import PhotometricSettings, augment
+from pdc_sfm.synthetic.photometric import PhotometricSettings, augment
+from pdc_sfm.synthetic.warps import Frame
 from pdc_sfm.training.sources import Sample, Size
 from pdc_sfm.training.supervision import SupervisionSettings, Window
-from pdc_sfm.training.warps import Frame
 
 LOOK_ALIKE = 0.12  # share of the samples whose views have nothing in common
 

@@ -14,15 +14,15 @@ from pdc_sfm.dense.strategies import Estimator, aligns
 from pdc_sfm.errors import CheckpointError, UserError
 from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import load_settings, require
+from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
 from pdc_sfm.training import calibration
 from pdc_sfm.training.calibration_pairs import calibration_kinds
 from pdc_sfm.training.machine import prepare_process, say
 from pdc_sfm.training.megadepth import open_megadepth
 from pdc_sfm.training.options import TrainSettings
-from pdc_sfm.training.photographs import open_cutouts, open_photographs
 from pdc_sfm.training.rendered import RenderedScene, RenderedSource
 from pdc_sfm.training.sources import FixedPairs, MixedSource, Source, SyntheticSource
-from pdc_sfm.training.supervision import ModelScene, RealSource, Scene
+from pdc_sfm.training.supervision import ModelScene, RealSource, SupervisedScene
 from pdc_sfm.training.trainer import TrainResult, train
 from pdc_sfm.weights import built_in_path, load_network, read_checkpoint
 from pdc_sfm.weights.checkpoint import BUILT_IN, METADATA_KEY, save_tensors
@@ -54,7 +54,7 @@ def train_on_folders(
     cutouts = open_cutouts(objects) if objects else None
     source = SyntheticSource(training, cutouts, settings.pairs, settings.seed)
     fixed = FixedPairs(apart, cutouts, settings.pairs)
-    scenes: list[Scene] = [ModelScene(model, images, settings.supervision) for model, images in models]
+    scenes: list[SupervisedScene] = [ModelScene(model, images, settings.supervision) for model, images in models]
     scenes += open_megadepth(megadepth, settings.supervision) if megadepth else []
     supervision, light, seed = settings.supervision, settings.pairs.photometric, settings.seed
     others: list[tuple[Source, float]] = []

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from pdc_sfm.processes import in_order
-from pdc_sfm.training.pairs import Pair, PairSettings, PhotoSource, make_pair, validation_pairs
+from pdc_sfm.synthetic.pairs import Pair, PairSettings, PhotoSource, make_pair, validation_pairs
 from pdc_sfm.training.schedule import SizeSettings
 
 Size = tuple[int, int]  # (height, width)

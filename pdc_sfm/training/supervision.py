@@ -15,7 +15,7 @@ from pdc_sfm.errors import FormatError, UserError
 from pdc_sfm.images import read_image
 from pdc_sfm.pixels import rescale
 from pdc_sfm.settings import require
-from pdc_sfm.training.photometric import PhotometricSettings, augment
+from pdc_sfm.synthetic.photometric import PhotometricSettings, augment
 from pdc_sfm.training.sources import Sample, Size
 
 
@@ -50,7 +50,7 @@ class RealPair:
     points: np.ndarray  # (N, 4) float32, pixel indices: x, y in the reference, x, y in the query
 
 
-class Scene(Protocol):
+class SupervisedScene(Protocol):
     """A place with pairs of its photographs."""
 
     def __len__(self) -> int: ...
@@ -79,7 +79,7 @@ class ModelScene:
     """The photographs of a COLMAP model; each pair sees at least `min_overlap` of the reference's points in common."""
 
     def __init__(self, model: Path | str, images: Path | str, settings: SupervisionSettings):
-        from pdc_sfm.colmap.shared_points import read_views
+        from pdc_sfm.colmap.io.shared_points import read_views
 
         self.images = Path(images)
         self.views = read_views(model, settings.max_error)
@@ -124,7 +124,7 @@ class ModelScene:
 class RealSource:
     """Samples cut from real pairs, every scene as often as any other."""
 
-    scenes: Sequence[Scene]
+    scenes: Sequence[SupervisedScene]
     settings: SupervisionSettings
     photometric: PhotometricSettings
     seed: int

@@ -20,7 +20,7 @@ import torch
 from pdc_sfm.errors import CheckpointError, UserError
 from pdc_sfm.files import exclusive, remove_leftovers, write_text
 from pdc_sfm.settings import differences, to_dict
-from pdc_sfm.training import checkpoint
+from pdc_sfm.training import resume as checkpoint
 from pdc_sfm.training.batch import Batch, collate
 from pdc_sfm.training.curve import Table, draw_curve
 from pdc_sfm.training.initial import initial_network

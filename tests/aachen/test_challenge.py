@@ -9,8 +9,8 @@ from aachen_folder import DATABASE, NIGHT, exact_matcher, write_dataset
 
 from pdc_sfm.aachen.challenge import ChallengeSettings, run_challenge
 from pdc_sfm.aachen.dataset import AachenDataset, LayoutError
-from pdc_sfm.colmap.models import load_model, model_poses
-from pdc_sfm.colmap.results import read_poses
+from pdc_sfm.colmap.io.models import load_model, model_poses
+from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.errors import FormatError
 from pdc_sfm.evaluation.poses import pose_error
 

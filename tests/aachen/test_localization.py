@@ -8,8 +8,8 @@ from projections import write_pairs
 
 from pdc_sfm.aachen.dataset import AachenDataset, LayoutError
 from pdc_sfm.aachen.localization import AachenSettings, run_localization
-from pdc_sfm.colmap.models import load_model
-from pdc_sfm.colmap.results import read_poses
+from pdc_sfm.colmap.io.models import load_model
+from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.errors import FormatError, SettingsError
 from pdc_sfm.evaluation.poses import localization_recall
 from pdc_sfm.settings import load_settings

@@ -7,11 +7,11 @@ import pytest
 from fake_matcher import FakeMatcher, write_images, write_list
 
 from pdc_sfm.aachen.dataset import AachenDataset, describe_dataset
-from pdc_sfm.aachen.matching import describe, describe_matching
-from pdc_sfm.aachen.steps import Steps
 from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.errors import OtherSettingsError, SettingsError, UserError
+from pdc_sfm.pipeline.matching import describe, describe_matching
+from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.retrieval import RetrievalSettings
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.journal import RawStore

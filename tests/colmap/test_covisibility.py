@@ -3,8 +3,8 @@
 import numpy as np
 import pycolmap
 
-from pdc_sfm.colmap.correspondences import PointLookup
-from pdc_sfm.colmap.covisibility import covisibility_clusters, most_covisible, pairs_from_covisibility
+from pdc_sfm.colmap.io.covisibility import covisibility_clusters, most_covisible, pairs_from_covisibility
+from pdc_sfm.colmap.io.point_lookup import PointLookup
 
 
 def model_of(tracks, images):

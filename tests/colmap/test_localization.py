@@ -17,11 +17,11 @@ from projections import (
     write_queries,
 )
 
-from pdc_sfm.colmap import localize_sfm
-from pdc_sfm.colmap.localize_sfm import LocalizationSettings, localize
-from pdc_sfm.colmap.query import PoseSettings
-from pdc_sfm.colmap.results import read_poses
-from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.colmap.io.results import read_poses
+from pdc_sfm.colmap.localization import localize_sfm
+from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, localize
+from pdc_sfm.colmap.localization.query import PoseSettings
+from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.errors import FormatError, SettingsError
 from pdc_sfm.evaluation.poses import localization_recall, pose_error
 from pdc_sfm.settings import load_settings

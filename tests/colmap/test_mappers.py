@@ -3,7 +3,7 @@
 import pycolmap
 import pytest
 
-from pdc_sfm.colmap.mappers import FEWEST, drop_bad_images
+from pdc_sfm.colmap.mapping.mappers import FEWEST, drop_bad_images
 
 
 @pytest.fixture

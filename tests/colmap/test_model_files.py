@@ -4,7 +4,7 @@ import numpy as np
 import pycolmap
 import pytest
 
-from pdc_sfm.colmap.models import load_model
+from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.errors import FormatError
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from odd_input import damaged_text, examples, lines_of, names, refused_or
 
-from pdc_sfm.colmap.cameras import MODELS, camera_parameters, read_camera_list
-from pdc_sfm.colmap.results import read_poses, write_poses
+from pdc_sfm.colmap.io.cameras import MODELS, camera_parameters, read_camera_list
+from pdc_sfm.colmap.io.results import read_poses, write_poses
 from pdc_sfm.errors import FormatError, UserError
 
 QUERIES = "# queries\nq/1.jpg PINHOLE 640 480 500 510 320 240\n\nq/-2.jpg SIMPLE_RADIAL 640 480 500 320 240 -0.1\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from projections import look_at
 
-from pdc_sfm.colmap.pointcloud import read_ply, remove_outliers, write_ply
+from pdc_sfm.colmap.io.pointcloud import read_ply, remove_outliers, write_ply
 from pdc_sfm.colmap.render import CAMERA_COLOR, View, draw, overview
 
 

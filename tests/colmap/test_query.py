@@ -7,7 +7,7 @@ import numpy as np
 import pycolmap
 import pytest
 
-from pdc_sfm.colmap.query import PoseSettings, Query, localize_query
+from pdc_sfm.colmap.localization.query import PoseSettings, Query, localize_query
 
 CAMERA = pycolmap.Camera(model="PINHOLE", width=640, height=480, params=[500, 500, 320, 240])
 HERE, ELSEWHERE = np.array([1.0, 0.0, 0.5]), np.array([40.0, -3.0, 7.0])

@@ -8,10 +8,10 @@ import pycolmap
 import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_pairs
 
-from pdc_sfm.colmap import reconstruction
-from pdc_sfm.colmap.cameras import CameraSettings
-from pdc_sfm.colmap.models import ReconstructionError, load_model, model_poses
-from pdc_sfm.colmap.reconstruction import ReconstructionSettings, reconstruct
+from pdc_sfm.colmap.io.cameras import CameraSettings
+from pdc_sfm.colmap.io.models import ReconstructionError, load_model, model_poses
+from pdc_sfm.colmap.mapping import reconstruction
+from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.evaluation.poses import reconstruction_errors
 from pdc_sfm.settings import load_settings

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pdc_sfm.colmap.relative_pose import RelativePoseSettings, estimate_relative_pose
+from pdc_sfm.colmap.localization.relative_pose import RelativePoseSettings, estimate_relative_pose
 from pdc_sfm.errors import SettingsError
 
 INTRINSICS0 = np.array([[500.0, 0, 320], [0, 510, 240], [0, 0, 1]])

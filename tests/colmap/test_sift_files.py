@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from pdc_sfm.colmap.sift_files import match_sift
+from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.errors import ImageError
 from pdc_sfm.store.pair_lists import write_pairs
 from pdc_sfm.store.readers import open_features, open_matches

@@ -6,10 +6,10 @@ import pycolmap
 import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_model, write_pairs
 
-from pdc_sfm.colmap import triangulation
-from pdc_sfm.colmap.models import ReconstructionError, load_model, model_poses
-from pdc_sfm.colmap.pointcloud import read_ply
-from pdc_sfm.colmap.triangulation import TriangulationSettings, triangulate
+from pdc_sfm.colmap.io.models import ReconstructionError, load_model, model_poses
+from pdc_sfm.colmap.io.pointcloud import read_ply
+from pdc_sfm.colmap.mapping import triangulation
+from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.errors import BusyError, FormatError, ImageError
 from pdc_sfm.files import exclusive
 

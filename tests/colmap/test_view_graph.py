@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from pdc_sfm.colmap.view_graph import strong_pairs, strongest_ways, tracks
+from pdc_sfm.colmap.mapping.view_graph import strong_pairs, strongest_ways, tracks
 
 RING = [(n, (n + 1) % 8) for n in range(8)]  # eight images around a square, each overlapping the next
 

@@ -6,8 +6,8 @@ import pytest
 from aachen_folder import DATABASE, DAY, NIGHT, exact_matcher, write_dataset
 from projections import write_pairs
 
-from pdc_sfm.aachen import matching
 from pdc_sfm.cli import main
+from pdc_sfm.pipeline import matching
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from run_maker import ShiftMatcher, make_run
 
 from pdc_sfm.aachen.challenge import ChallengeSettings
 from pdc_sfm.aachen.localization import AachenSettings, run_localization
-from pdc_sfm.colmap.localize_sfm import localize
-from pdc_sfm.colmap.reconstruction import reconstruct
-from pdc_sfm.colmap.sift_files import match_sift
-from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.colmap.localization.localize_sfm import localize
+from pdc_sfm.colmap.mapping.reconstruction import reconstruct
+from pdc_sfm.colmap.mapping.sift_files import match_sift
+from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.demo.photographs import _link, link_name
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.errors import UserError

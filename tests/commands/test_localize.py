@@ -4,8 +4,8 @@ import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_model, write_pairs, write_queries
 
 from pdc_sfm.cli import main
-from pdc_sfm.colmap.results import read_poses
-from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.colmap.io.results import read_poses
+from pdc_sfm.colmap.mapping.triangulation import triangulate
 
 MAP = [f"{i}.png" for i in range(4)]
 QUERIES = ["a.png", "b.png"]

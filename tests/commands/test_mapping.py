@@ -6,7 +6,7 @@ import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_model, write_pairs
 
 from pdc_sfm.cli import main
-from pdc_sfm.colmap.models import load_model
+from pdc_sfm.colmap.io.models import load_model
 
 NAMES = [f"{i}.png" for i in range(5)]
 CAMERA = ["camera.model=PINHOLE", "camera.params=500,500,320,240", "camera.mode=single", "camera.refine=false"]

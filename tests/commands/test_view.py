@@ -7,7 +7,7 @@ import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_model, write_pairs
 
 from pdc_sfm.cli import main
-from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.images import read_image
 
 

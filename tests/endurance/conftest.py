@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from bad_days import JOBS, Running, run
+from fault_injection import JOBS, Running, run
 
 TRIED: Counter[str] = Counter()
 SURVIVED: Counter[str] = Counter()

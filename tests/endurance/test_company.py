@@ -6,12 +6,12 @@ import shutil
 import time
 
 import pytest
-from bad_days import Running, jumping_clock, little_memory, run
+from fault_injection import Running, jumping_clock, little_memory, run
 from h5_content import content
 
 from pdc_sfm.errors import UserError
 from pdc_sfm.store.journal import RawStore
-from pdc_sfm.training.checkpoint import load_state
+from pdc_sfm.training.resume import load_state
 
 NAMES = ("match", "aggregate", "triangulate", "localise", "retrieve", "train")
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from aachen_folder import write_database
-from bad_days import run
+from fault_injection import run
 from odd_input import in_child
 from projections import make_scene, write_features, write_matches, write_pairs
 

@@ -5,7 +5,7 @@ import random
 import subprocess
 
 import pytest
-from bad_days import run, small_files
+from fault_injection import run, small_files
 
 NAMES = ("match", "aggregate", "triangulate", "localise", "retrieve", "train")
 

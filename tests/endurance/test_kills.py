@@ -4,7 +4,7 @@ import random
 import signal
 
 import pytest
-from bad_days import Running, die_at, run
+from fault_injection import Running, die_at, run
 
 KILLS = {"match": 10, "aggregate": 8, "triangulate": 8, "localise": 8, "retrieve": 8, "train": 8}  # 50
 SHORT = {"match", "aggregate", "retrieve"}  # in `make test`, one each

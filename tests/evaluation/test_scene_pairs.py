@@ -11,7 +11,7 @@ from pdc_sfm.errors import FormatError
 from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, evaluate_scene, scene_pairs, summarize, text
 from pdc_sfm.images import write_image
 from pdc_sfm.scenes import Camera, SceneTruth
-from pdc_sfm.scenes.layout_plain import camera_to_dict
+from pdc_sfm.scenes.layouts.plain import camera_to_dict
 
 SIZE, FOCAL, DEPTH = (160, 120), 100.0, 5.0  # a step of 0.4 moves the picture by 100 * 0.4 / 5 = 8 pixels
 PLACES = {"db/0.png": 0.0, "db/1.png": 0.4, "db/2.png": 0.8, "db/3.png": 20.0, "day/0.png": 0.4, "night/0.png": 0.4}

@@ -10,9 +10,9 @@ import torch
 
 from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.keypoints import disk, superpoint
-from pdc_sfm.keypoints.checkpoint import load_state
 from pdc_sfm.keypoints.detectors import make_detector
 from pdc_sfm.keypoints.types import KeypointSettings
+from pdc_sfm.keypoints.weights_file import load_state
 
 PARITY = Path(__file__).parents[1] / "parity"
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from projections import make_scene, write_images, write_model, write_pairs, write_queries
 
-from pdc_sfm.colmap.localize_sfm import localize
-from pdc_sfm.colmap.triangulation import triangulate
+from pdc_sfm.colmap.localization.localize_sfm import localize
+from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.evaluation.poses import pose_error
-from pdc_sfm.matches.tracks import TrackSettings
 from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.tracks.voting import TrackSettings
 
 MAP = [f"{i}.png" for i in range(6)]
 QUERY = "q.png"

@@ -8,9 +8,9 @@ import pytest
 from aachen_folder import DATABASE, DAY, NIGHT, exact_matcher, write_dataset
 from projections import make_scene, write_features, write_images, write_matches, write_model, write_pairs, write_queries
 
-from pdc_sfm.colmap.models import load_model
-from pdc_sfm.colmap.reconstruction import ReconstructionSettings
-from pdc_sfm.colmap.results import read_poses
+from pdc_sfm.colmap.io.models import load_model
+from pdc_sfm.colmap.io.results import read_poses
+from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
 from pdc_sfm.engine.run import RunSettings
 from pdc_sfm.evaluation.poses import localization_recall
 from pdc_sfm.store.pair_lists import read_pairs

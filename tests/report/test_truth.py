@@ -11,7 +11,7 @@ from pdc_sfm.report.gallery import ShownPair
 from pdc_sfm.report.run_data import Missing, Run
 from pdc_sfm.report.truth import against_truth
 from pdc_sfm.scenes import Camera
-from pdc_sfm.scenes.layout_plain import camera_to_dict
+from pdc_sfm.scenes.layouts.plain import camera_to_dict
 
 FOCAL, DEPTH, STEP = 200.0, 5.0, 0.2  # a point of the plane moves by 200 * 0.2 / 5 = 8 pixels to the left
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pdc_sfm.scenes import Scene, SceneSettings, build_scene
+from pdc_sfm.scenes import SceneSettings, Town, build_scene
 
 SETTINGS = SceneSettings(
     width=96, height=72, database=3, day_queries=1, night_queries=1, sky_directions=5, shadow_texel=0.1
@@ -15,5 +15,5 @@ def settings() -> SceneSettings:
 
 
 @pytest.fixture(scope="session")
-def town() -> Scene:
+def town() -> Town:
     return build_scene(SETTINGS)

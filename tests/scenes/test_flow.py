@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pdc_sfm.scenes import Camera, Conditions, Rendering, flow_between, flow_from_depth, render
-from pdc_sfm.scenes.plan import KERB
+from pdc_sfm.scenes import Camera, Conditions, Rendering, flow_between, flow_from_depth, render_image
+from pdc_sfm.scenes.town.plan import KERB
 
 LEFT = Camera.looking(np.array([-12.0, -9.0, 1.7]), np.array([4.0, 12.0, 4.0]), (160, 120), 130)
 RIGHT = Camera.looking(np.array([-9.0, -10.4, 1.6]), np.array([4.0, 12.0, 4.5]), (128, 112), 150, roll=0.05)
@@ -13,7 +13,7 @@ RIGHT = Camera.looking(np.array([-9.0, -10.4, 1.6]), np.array([4.0, 12.0, 4.5]),
 @pytest.fixture(scope="module")
 def pair(town):
     quiet = Conditions(noise=0.0, metering=0.0)
-    return render(town, LEFT, quiet), render(town, RIGHT, quiet)
+    return render_image(town, LEFT, quiet), render_image(town, RIGHT, quiet)
 
 
 def test_on_the_ground_it_is_the_homography_of_the_plane(pair):

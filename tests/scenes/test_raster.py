@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pdc_sfm.scenes.mesh import Frame, Mesh, MeshBuilder
-from pdc_sfm.scenes.raster import NOTHING, draw, parallel_drawing, pinhole_drawing
+from pdc_sfm.scenes.render.mesh import Frame, Mesh, MeshBuilder
+from pdc_sfm.scenes.render.raster import NOTHING, draw, parallel_drawing, pinhole_drawing
 
 SIZE = (60, 40)
 CALIBRATION = np.array([[45.0, 0, 29.3], [0, 45.0, 19.6], [0, 0, 1]])

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pdc_sfm.scenes import Camera, Conditions, Scene, flow_between, plan_shots, render
-from pdc_sfm.scenes.sampling import sample_view
-from pdc_sfm.scenes.surface import Material
+from pdc_sfm.scenes import Camera, Conditions, Town, flow_between, plan_shots, render_image
+from pdc_sfm.scenes.materials.surface import Material
+from pdc_sfm.scenes.render.sampling import sample_view
 
 STILL = Conditions(noise=0.0, vignette=0.0, metering=0.0)  # what the lens and the sensor add is left out
 ACROSS = Camera.looking(np.array([-12.0, -9.0, 1.7]), np.array([4.0, 12.0, 4.0]), (160, 120), 130)
 BESIDE = Camera.looking(np.array([-10.6, -9.6, 1.7]), np.array([4.0, 12.0, 4.0]), (160, 120), 130)
 
 
-def cast(scene: Scene, origin: np.ndarray, ray: np.ndarray) -> float:
+def cast(scene: Town, origin: np.ndarray, ray: np.ndarray) -> float:
     """Distance to the first quad a ray meets, by intersecting all of them."""
     mesh = scene.mesh
     front = mesh.two_sided | (mesh.normal @ ray < 0)
@@ -31,7 +31,7 @@ def cast(scene: Scene, origin: np.ndarray, ray: np.ndarray) -> float:
 
 @pytest.fixture(scope="module")
 def across(town):
-    return render(town, ACROSS, STILL)
+    return render_image(town, ACROSS, STILL)
 
 
 def test_depth_is_that_of_the_first_surface_on_the_ray(town, across):
@@ -54,7 +54,7 @@ def test_no_ray_below_the_horizon_leaves_the_town(town, settings):
 
 
 def test_a_surface_has_the_same_colour_from_two_places(town, across):
-    beside = render(town, BESIDE, STILL)
+    beside = render_image(town, BESIDE, STILL)
     flow, visible = flow_between(across, beside)
     inner = visible & ~_edges(across.depth)
     difference = _compare(across.image, beside.image, flow, inner)
@@ -84,7 +84,7 @@ def _edges(depth: np.ndarray) -> np.ndarray:
 
 def test_pixels_hold_averages(town, across):
     """Anti-aliasing: a picture of half the size is nearer to the mean of four pixels than one of the four is."""
-    small = render(town, Camera(80, 60, 65, ACROSS.cam_from_world), STILL).image.astype(float)
+    small = render_image(town, Camera(80, 60, 65, ACROSS.cam_from_world), STILL).image.astype(float)
     light = (across.image / 255.0) ** 2.2  # pixels average light, not codes
     mean = light.reshape(60, 2, 80, 2, 3).mean((1, 3)) ** (1 / 2.2) * 255
     one = across.image[::2, ::2].astype(float)
@@ -100,7 +100,7 @@ def test_a_wall_keeps_its_detail_when_the_camera_comes_close(town):
     dull = replace(STILL, sun_strength=0, zenith=(0.6, 0.6, 0.6), horizon=(0.6, 0.6, 0.6))
     for distance in (8.0, 1.0, 0.25):
         camera = Camera.looking(place + mesh.normal[wall] * distance, place, (64, 48), 240)
-        image = render(town, camera, dull).image.astype(float).mean(2)
+        image = render_image(town, camera, dull).image.astype(float).mean(2)
         assert np.abs(np.diff(image, axis=1)).mean() > 0.004 * image.mean()
 
 
@@ -108,13 +108,13 @@ def test_by_night_it_is_dark_but_for_lamps(town, across):
     night = Conditions(
         sun_strength=0, zenith=(0.006, 0.007, 0.012), horizon=(0.03, 0.02, 0.02), clouds=0, lamps=1.0, metering=0
     )
-    image = render(town, ACROSS, replace(night, exposure=1.1)).image
+    image = render_image(town, ACROSS, replace(night, exposure=1.1)).image
     assert np.median(image) < np.median(across.image) / 2
     assert image.max() > 240  # the lanterns themselves
 
 
 def test_people_and_cars_are_marked_and_stand_before_the_town(town, across):
-    busy = render(town, ACROSS, replace(STILL, people=25, cars=4, seed=3))
+    busy = render_image(town, ACROSS, replace(STILL, people=25, cars=4, seed=3))
     assert 0.005 < busy.moving.mean() < 0.5
     assert not across.moving.any()
     behind = across.depth[busy.moving]
@@ -125,7 +125,7 @@ def test_people_and_cars_are_marked_and_stand_before_the_town(town, across):
 def test_the_same_picture_again_is_the_same_and_noise_depends_on_the_seed(town):
     camera = Camera(64, 48, 52, ACROSS.cam_from_world)
     grainy = Conditions(noise=0.02, people=3)
-    first, again, other = (render(town, camera, grainy, seed) for seed in (1, 1, 2))
+    first, again, other = (render_image(town, camera, grainy, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.image, again.image)
     assert (first.image != other.image).mean() > 0.2
     np.testing.assert_array_equal(first.depth, other.depth)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pdc_sfm.scenes.lettering import WORDS, lettered
-from pdc_sfm.scenes.light import shadow_map
-from pdc_sfm.scenes.mesh import Frame, MeshBuilder
-from pdc_sfm.scenes.noise import fractal, hashed, stripes, value_noise
+from pdc_sfm.scenes.materials.lettering import WORDS, lettered
+from pdc_sfm.scenes.materials.noise import fractal, hashed, stripes, value_noise
+from pdc_sfm.scenes.render.light import shadow_map
+from pdc_sfm.scenes.render.mesh import Frame, MeshBuilder
 
 
 def test_stripes_cover_their_share_at_any_pixel_size():

@@ -11,11 +11,11 @@ from pdc_sfm.cli import main
 from pdc_sfm.network import PDCNet
 from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import load_settings
+from pdc_sfm.synthetic.photographs import held_out
 from pdc_sfm.training import calibration
 from pdc_sfm.training.calibration_pairs import calibration_kinds
 from pdc_sfm.training.initial import initial_network
 from pdc_sfm.training.options import TrainSettings
-from pdc_sfm.training.photographs import held_out
 from pdc_sfm.weights import built_in_path, load_network, read_checkpoint, save_network
 
 

@@ -9,11 +9,11 @@ import torch
 
 from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.matches.select import highest_p_r
-from pdc_sfm.network.judge import EVIDENCE, HIGHEST, LITERAL, Judge, mixture_stating, stated
+from pdc_sfm.network.confidence_head import EVIDENCE, HIGHEST, LITERAL, Judge, mixture_stating, stated
 from pdc_sfm.network.mixture import p_r
+from pdc_sfm.synthetic.pairs import PairSettings, fixed_pairs
+from pdc_sfm.synthetic.warps import WarpSettings
 from pdc_sfm.training.calibration import Observations, fit, judged, largest_gap, observe, reliability
-from pdc_sfm.training.pairs import PairSettings, fixed_pairs
-from pdc_sfm.training.warps import WarpSettings
 from pdc_sfm.weights import load_network
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pdc_sfm.training.objects import (
+from pdc_sfm.synthetic.objects import (
     MovingObject,
     compose_layers,
     invert,
@@ -12,7 +12,7 @@ from pdc_sfm.training.objects import (
     random_objects,
     transform,
 )
-from pdc_sfm.training.warps import Frame
+from pdc_sfm.synthetic.warps import Frame
 
 FRAME = Frame(80, 100)
 SHIFT = np.array([5.0, 3.0], np.float32)  # motion of the background: integers, so that targets are pixels

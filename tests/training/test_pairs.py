@@ -9,11 +9,11 @@ from photo_fakes import WavePhotos
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.settings import load_settings
-from pdc_sfm.training.pairs import Pair, PairSettings, make_pair, sample, validation_pairs
-from pdc_sfm.training.photographs import open_cutouts, open_photographs
-from pdc_sfm.training.photometric import PhotometricSettings
+from pdc_sfm.synthetic.pairs import Pair, PairSettings, make_pair, sample, validation_pairs
+from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
+from pdc_sfm.synthetic.photometric import PhotometricSettings
+from pdc_sfm.synthetic.warps import KINDS, Frame, WarpSettings
 from pdc_sfm.training.preview import reconstruct
-from pdc_sfm.training.warps import KINDS, Frame, WarpSettings
 
 PLAIN = PairSettings(
     size=(128, 160), objects=0, perturbations=False, unrelated=0, photometric=PhotometricSettings(strength=0)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.training.perturbations import PerturbationSettings, random_residual, soft_mask
-from pdc_sfm.training.warps import Frame, WarpSettings, random_warp
+from pdc_sfm.synthetic.perturbations import PerturbationSettings, random_residual, soft_mask
+from pdc_sfm.synthetic.warps import Frame, WarpSettings, random_warp
 
 FRAME = Frame(128, 160)
 

@@ -7,7 +7,7 @@ from photo_fakes import waves
 
 from pdc_sfm.errors import ImageError, UserError
 from pdc_sfm.images import write_image
-from pdc_sfm.training.photographs import MAX_SIDE, held_out, open_cutouts, open_photographs
+from pdc_sfm.synthetic.photographs import MAX_SIDE, held_out, open_cutouts, open_photographs
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 from photo_fakes import waves
 
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.training import photometric
-from pdc_sfm.training.photometric import PROBABLE, PhotometricSettings, augment
+from pdc_sfm.synthetic import photometric
+from pdc_sfm.synthetic.photometric import PROBABLE, PhotometricSettings, augment
 
 IMAGE = waves(0, (96, 128))
 

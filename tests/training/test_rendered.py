@@ -9,8 +9,8 @@ import pytest
 from pdc_sfm.errors import UserError
 from pdc_sfm.images import write_image
 from pdc_sfm.scenes import Camera
-from pdc_sfm.scenes.layout_plain import camera_to_dict
-from pdc_sfm.training.photometric import PhotometricSettings
+from pdc_sfm.scenes.layouts.plain import camera_to_dict
+from pdc_sfm.synthetic.photometric import PhotometricSettings
 from pdc_sfm.training.rendered import RenderedScene, RenderedSource, cut_views
 from pdc_sfm.training.supervision import SupervisionSettings
 

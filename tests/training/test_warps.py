@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.training.warps import (
+from pdc_sfm.synthetic.warps import (
     KINDS,
     Frame,
     Pose,

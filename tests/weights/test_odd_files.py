@@ -11,7 +11,7 @@ from odd_input import damaged, examples, refused_or
 
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.network import COMPACT
-from pdc_sfm.training.checkpoint import load_state, save_state
+from pdc_sfm.training.resume import load_state, save_state
 from pdc_sfm.weights import read_checkpoint, read_tensors
 from pdc_sfm.weights.checkpoint import save_tensors
 from pdc_sfm.weights.torch_files import check_opcodes

@@ -1,0 +1,1 @@
+"""Files: COLMAP's database, models, cameras, results."""

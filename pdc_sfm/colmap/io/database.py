@@ -1,0 +1,164 @@
+"""COLMAP's database: images and cameras, keypoints and verified matches go in, the mapper reads it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm.colmap.io.cameras import CameraSettings
+from pdc_sfm.colmap.quiet import colmap_log
+from pdc_sfm.errors import FormatError, ImageError, SettingsError, StorageError
+from pdc_sfm.pixels import to_colmap
+from pdc_sfm.store.readers import FeatureFile, MatchFile
+
+T, R = TypeVar("T"), TypeVar("R")
+Pair = tuple[str, str]
+Verifier = Callable[[str, str, np.ndarray], pycolmap.TwoViewGeometry]  # names and (M, 2) matches -> those that hold
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What COLMAP says when it cannot write its database has many words, none of which is `full`."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise StorageError(f"COLMAP cannot fill its database {path}: {reason}; is there room on the disk?") from None
+
+
+class Keypoints:
+    """Keypoints of a feature file in COLMAP's coordinates, the last ones used kept in memory."""
+
+    def __init__(self, features: FeatureFile, kept: int = 512):
+        self._read = functools.lru_cache(kept)(features.keypoints)
+
+    def points(self, name: str) -> np.ndarray:
+        """(N, 2) float32."""
+        return to_colmap(self._read(name).points)
+
+    def uncertainty(self, name: str) -> np.ndarray | float:
+        """Pixels, for the image or (N,) for each keypoint; 1 if the file does not say."""
+        value = self._read(name).uncertainty
+        return 1.0 if value is None else value
+
+    def image_size(self, name: str) -> tuple[int, int] | None:
+        """(width, height) if the file says."""
+        return self._read(name).image_size
+
+
+def create_from_images(path: Path, image_dir: Path, names: list[str], settings: CameraSettings) -> dict[str, int]:
+    """A new database of images, with cameras guessed from EXIF or as given. Returns the images' ids."""
+    pycolmap.Database.open(path).close()
+    options = pycolmap.ImageReaderOptions(camera_model=settings.model)
+    options.camera_params = ",".join(repr(p) for p in settings.params)
+    with colmap_log():
+        mode = pycolmap.CameraMode.__members__[settings.mode.upper()]
+        pycolmap.import_images(path, image_dir, mode, image_names=names, options=options)
+    with pycolmap.Database.open(path) as database:
+        ids = {image.name: image.image_id for image in database.read_all_images()}
+    missing = sorted(set(names) - set(ids))
+    if missing:
+        _explain_missing(image_dir, missing, settings)
+    return ids
+
+
+def _explain_missing(image_dir: Path, missing: list[str], settings: CameraSettings) -> None:
+    """COLMAP leaves images out without an error: find the reason."""
+    from pdc_sfm.images import read_image
+
+    for name in missing:
+        read_image(image_dir / name)  # says so if it cannot be read
+    if settings.mode in ("single", "per_folder"):
+        raise SettingsError(
+            f"camera.mode={settings.mode} needs images of one size, {missing[0]} has another: use camera.mode=per_image"
+        )
+    raise ImageError(f"COLMAP cannot read {image_dir / missing[0]} ({len(missing)} such images): convert it to JPEG")
+
+
+def create_from_model(path: Path, model: pycolmap.Reconstruction) -> dict[str, int]:
+    """A new database of the images and cameras of a model, with the same ids. Returns the images' ids."""
+    with pycolmap.Database.open(path) as database, pycolmap.DatabaseTransaction(database):
+        for camera in model.cameras.values():
+            database.write_camera(camera, use_camera_id=True)
+        for rig in model.rigs.values():
+            database.write_rig(rig, use_rig_id=True)
+        for frame in model.frames.values():
+            database.write_frame(frame, use_frame_id=True)
+        for image in model.images.values():
+            database.write_image(image, use_image_id=True)
+    return {image.name: image_id for image_id, image in model.images.items()}
+
+
+def write_keypoints(
+    database: pycolmap.Database, image_ids: Mapping[str, int], names: Iterable[str], keypoints: Keypoints
+) -> None:
+    """Write the keypoints of the named images, after checking that they were found on images of that size."""
+    sizes = {c.camera_id: (c.width, c.height) for c in database.read_all_cameras()}
+    camera_ids = {image.image_id: image.camera_id for image in database.read_all_images()}
+    with pycolmap.DatabaseTransaction(database):
+        for name in names:
+            found, expected = keypoints.image_size(name), sizes[camera_ids[image_ids[name]]]
+            if found is not None and found != expected:
+                raise FormatError(
+                    f"{name} is {expected[0]} x {expected[1]} for COLMAP, but its features were found on an image of "
+                    f"{found[0]} x {found[1]}: model and features do not belong together"
+                )
+            database.write_keypoints(image_ids[name], keypoints.points(name))
+
+
+def write_matches(
+    database: pycolmap.Database,
+    image_ids: Mapping[str, int],
+    pairs: Iterable[Pair],
+    matches: MatchFile,
+    keypoints: Keypoints,
+    verify: Verifier,
+    min_score: float,
+    threads: int,
+) -> int:
+    """Write matches and what `verify` keeps of them; returns how many were kept. Pairs must be unique."""
+
+    def read(pair: Pair) -> tuple[Pair, np.ndarray]:
+        found, scores = matches.matches(*pair)
+        for side, name in enumerate(pair):
+            count = len(keypoints.points(name))
+            if len(found) and found[:, side].max() >= count:
+                raise FormatError(
+                    f"matches of {pair[0]} {pair[1]} point to keypoint {found[:, side].max()} of {name}, which has "
+                    f"{count}: features and matches do not belong together"
+                )
+        return pair, found[scores >= min_score]
+
+    def check(item: tuple[Pair, np.ndarray]) -> tuple[Pair, np.ndarray, pycolmap.TwoViewGeometry | None]:
+        pair, found = item
+        return pair, found, verify(*pair, found) if len(found) else None
+
+    kept = 0
+    with pycolmap.DatabaseTransaction(database):
+        for pair, found, geometry in in_threads(check, map(read, pairs), threads):
+            ids = image_ids[pair[0]], image_ids[pair[1]]
+            database.write_matches(*ids, found.astype(np.uint32))
+            if geometry is not None and len(geometry.inlier_matches):
+                database.write_two_view_geometry(*ids, geometry)
+                kept += len(geometry.inlier_matches)
+    return kept
+
+
+def in_threads(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+    """`map`, in threads, in order, with few items under way at once (their data fit in memory)."""
+    iterator = iter(items)
+    with ThreadPoolExecutor(threads) as pool:
+        running = deque(pool.submit(function, item) for item in itertools.islice(iterator, 4 * threads))
+        while running:
+            result = running.popleft().result()
+            running.extend(pool.submit(function, item) for item in itertools.islice(iterator, 1))
+            yield result

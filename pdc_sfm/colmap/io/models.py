@@ -1,0 +1,122 @@
+"""Models on disk, in COLMAP's format, with a summary and a coloured point cloud beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm import __version__
+from pdc_sfm.colmap.io.model_files import check_binary_model
+from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers, write_ply
+from pdc_sfm.colmap.quiet import colmap_log
+from pdc_sfm.errors import FormatError, StorageError, UserError
+
+SUMMARY = "summary.json"  # written last: its presence says that a result is complete
+
+
+class ReconstructionError(UserError):
+    """COLMAP could not make a model of what it was given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSummary:
+    """What one wants to know first about a model."""
+
+    images: int  # that could have been registered
+    registered: int
+    points: int
+    mean_track_length: float
+    reprojection_error: float  # pixels, mean over points
+
+    def __str__(self) -> str:
+        return (
+            f"{self.registered} of {self.images} images registered, {self.points:,} points, "
+            f"mean track length {self.mean_track_length:.2f}, reprojection error {self.reprojection_error:.2f} px"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class MappingResult:
+    """A new model, what of the input it does not use (a line for each reason), and what else one should know."""
+
+    model: pycolmap.Reconstruction
+    summary: ModelSummary
+    left_out: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def load_model(path: Path | str) -> pycolmap.Reconstruction:
+    """Read a model from its folder (.bin or .txt files)."""
+    path = Path(path)
+    for suffix in (".bin", ".txt"):
+        if all((path / f"{name}{suffix}").is_file() for name in ("cameras", "images", "points3D")):
+            break
+    else:
+        raise FormatError(f"{path} holds no COLMAP model: expected cameras, images and points3D, as .bin or .txt")
+    if suffix == ".bin":
+        check_binary_model(path)
+    try:
+        with colmap_log():
+            model = pycolmap.Reconstruction(path)
+        _refuse_nonsense(model)
+    except (ValueError, RuntimeError, IndexError, KeyError, TypeError, OverflowError, MemoryError) as error:
+        raise FormatError(f"cannot read the COLMAP model in {path}: {' '.join(str(error).split())}") from None
+    return model
+
+
+def _refuse_nonsense(model: pycolmap.Reconstruction) -> None:
+    """A flipped bit in a number goes unnoticed by COLMAP; where it makes nonsense of it, it shall not go on."""
+    for camera in model.cameras.values():
+        if not np.isfinite(camera.params).all() or not 0 < camera.width < 10**6 or not 0 < camera.height < 10**6:
+            raise ValueError(f"camera {camera.camera_id} cannot be: {camera.width} x {camera.height}, {camera.params}")
+    for image_id in model.reg_image_ids():
+        image = model.image(image_id)
+        rotation = np.asarray(image.cam_from_world().matrix())
+        if not np.isfinite(rotation).all() or abs(np.linalg.det(rotation[:, :3]) - 1) > 1e-3:
+            raise ValueError(f"the pose of {image.name} is none")
+
+
+def model_poses(model: pycolmap.Reconstruction) -> dict[str, np.ndarray]:
+    """`cam_from_world` (3, 4) of every registered image, by name."""
+    images = (model.image(image_id) for image_id in sorted(model.reg_image_ids()))
+    return {image.name: np.asarray(image.cam_from_world().matrix()) for image in images}
+
+
+def summarize(model: pycolmap.Reconstruction, images: int | None = None) -> ModelSummary:
+    """Figures of a model; `images` is how many could have been registered."""
+    return ModelSummary(
+        images=model.num_images() if images is None else images,
+        registered=model.num_reg_images(),
+        points=model.num_points3D(),
+        mean_track_length=model.compute_mean_track_length() if model.num_points3D() else 0.0,
+        reprojection_error=model.compute_mean_reprojection_error() if model.num_points3D() else 0.0,
+    )
+
+
+def write_model(folder: Path, model: pycolmap.Reconstruction) -> None:
+    """Write a model's files. COLMAP does not notice when they end early, on a full disk."""
+    model.write_binary(folder)
+    try:
+        check_binary_model(folder)
+    except FormatError as error:
+        raise StorageError(f"cannot write the model: {error}; is the disk full? Make room and run again") from None
+
+
+def save_model(
+    folder: Path, model: pycolmap.Reconstruction, summary: ModelSummary, notes: dict[str, Any], keep_outliers: bool
+) -> None:
+    """Write model, point cloud and summary into a folder (which `files.atomic_folder` then publishes)."""
+    write_model(folder, model)
+    points, colors = model_points(model)
+    if not keep_outliers:
+        keep = remove_outliers(points)
+        points, colors = points[keep], colors[keep]
+    write_ply(folder / "points.ply", points, colors)
+    content = {"model": dataclasses.asdict(summary), **notes}
+    content["versions"] = {"pdc_sfm": __version__, "pycolmap": pycolmap.__version__}
+    (folder / SUMMARY).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Poses: of queries in a model, and between two images."""

@@ -1,0 +1,215 @@
+"""Poses of queries in a model: `localize`, and hloc's `localize_sfm.main`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm.colmap.io.cameras import read_camera_list
+from pdc_sfm.colmap.io.database import in_threads
+from pdc_sfm.colmap.io.models import load_model
+from pdc_sfm.colmap.io.point_lookup import PointLookup
+from pdc_sfm.colmap.io.results import result_names, write_logs, write_poses
+from pdc_sfm.colmap.localization.log import hloc_log, json_record
+from pdc_sfm.colmap.localization.query import LocalizedQuery, PoseSettings, Query, localize_query
+from pdc_sfm.colmap.options import thread_count
+from pdc_sfm.colmap.progress import progress
+from pdc_sfm.errors import FormatError
+from pdc_sfm.files import exclusive
+from pdc_sfm.pixels import to_colmap
+from pdc_sfm.settings import require, to_dict
+from pdc_sfm.store.pair_lists import read_retrieval
+from pdc_sfm.store.readers import FeatureFile, MatchFile, open_features, open_matches
+
+MOVED = 0.005  # of the larger side: as far as most keypoints of a model may be from those of its feature file
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalizationSettings:
+    """How queries are localised and written."""
+
+    pose: PoseSettings = dataclasses.field(default_factory=PoseSettings)
+    fallback: Literal["none", "nearest"] = "none"  # nearest: a failed query gets the pose of its first retrieved image
+    prepend_camera_name: bool = False  # `camera/name` in the results instead of `name` (RobotCar)
+    seed: int = 0  # of RANSAC
+    threads: int = 0  # 0: all cores
+
+    def __post_init__(self) -> None:
+        require(self.threads >= 0, f"threads={self.threads} must not be negative (0: all cores)")
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalizationResult:
+    """Poses by query name, camera from world. `fallback` names those that are only the nearest image's pose."""
+
+    poses: dict[str, pycolmap.Rigid3d]
+    failed: dict[str, str]  # query -> reason; those of `fallback` too
+    fallback: tuple[str, ...]
+    inliers: dict[str, int]
+    left_out: tuple[str, ...]  # what of the input could not be used
+
+    def __str__(self) -> str:
+        queries = len(self.poses) + len(self.failed) - len(self.fallback)
+        text = f"{len(self.poses) - len(self.fallback)} of {queries} queries localised"
+        return text + (f", {len(self.fallback)} given their nearest image's pose" if self.fallback else "")
+
+
+def localize(
+    reference: Path | str | pycolmap.Reconstruction,
+    queries: Path | str | Mapping[str, pycolmap.Camera],
+    retrieval: Path | str,
+    features: Path | str,
+    matches: Path | str,
+    results: Path | str,
+    settings: LocalizationSettings | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> LocalizationResult:
+    """Localise queries (a list with intrinsics) by their matches with retrieved images; write poses and logs."""
+    settings = settings or LocalizationSettings()
+    cameras = queries if isinstance(queries, Mapping) else read_camera_list(queries)
+    result_names(cameras, settings.prepend_camera_name)
+    retrieved = read_retrieval(retrieval)
+    model = reference if isinstance(reference, pycolmap.Reconstruction) else load_model(reference)
+    lookup = PointLookup(model)
+    with exclusive(results), open_features(features) as feature_file, open_matches(matches) as match_file:
+        reader = _QueryReader(cameras, retrieved, lookup, feature_file, match_file)
+
+        def attempt(item: Query | tuple[str, str]) -> LocalizedQuery | tuple[str, str]:
+            if isinstance(item, tuple):
+                return item
+            return localize_query(item, lookup, settings.pose, settings.seed, config)
+
+        threads = thread_count(settings.threads)
+        done = list(in_threads(attempt, progress(reader, "localisation", "query", len(cameras)), threads))
+        result = _collect(done, reader, settings.fallback)
+        logs = {"features": Path(features), "matches": Path(matches), "retrieval": Path(retrieval)}
+        tried = [item for item in done if isinstance(item, LocalizedQuery)]
+        logs["loc"] = {item.query.name: hloc_log(item, settings.pose.covisibility_clustering) for item in tried}
+        write_logs(results, logs, {"settings": to_dict(settings), **json_record(done, result, lookup)})
+        write_poses(results, result.poses, settings.prepend_camera_name)
+    return result
+
+
+class _QueryReader:
+    """Iterates over queries with their matches, or (name, reason) for those that have nothing to be localised by."""
+
+    def __init__(
+        self,
+        cameras: Mapping[str, pycolmap.Camera],
+        retrieved: dict[str, list[str]],
+        lookup: PointLookup,
+        features: FeatureFile,
+        matches: MatchFile,
+    ):
+        self.image_ids = {lookup.model.image(i).name: i for i in lookup.model.reg_image_ids()}
+        self.nearest: dict[str, pycolmap.Rigid3d] = {}
+        self.missing_images: set[str] = set()
+        self.missing_pairs: list[str] = []
+        self._cameras, self._retrieved, self._lookup = cameras, retrieved, lookup
+        self._features, self._matches = features, matches
+        self._checked: set[str] = set()
+
+    def __iter__(self) -> Iterator[Query | tuple[str, str]]:
+        for name, camera in self._cameras.items():
+            images = self._retrieved.get(name)
+            known = [image for image in images or () if image in self.image_ids]
+            self.missing_images.update(set(images or ()) - set(known))
+            if known:
+                self.nearest[name] = self._lookup.model.image(self.image_ids[known[0]]).cam_from_world()
+            if not images:
+                yield name, "no row in the retrieval list" if images is None else "nothing retrieved"
+            elif not known:
+                yield name, f"none of its {len(images)} retrieved images is in the model (first: {images[0]})"
+            elif name not in self._features:
+                yield name, "no keypoints in the feature file"
+            else:
+                yield self._read(name, camera, known)
+
+    def _read(self, name: str, camera: pycolmap.Camera, images: list[str]) -> Query | tuple[str, str]:
+        found = []
+        for image in images:
+            if (name, image) not in self._matches:
+                self.missing_pairs.append(f"{name} {image}")
+                continue
+            self._check(image)
+            found.append((self.image_ids[image], *self._matches.matches(name, image)))
+        keypoints = self._features.keypoints(name)
+        highest = max((matches[:, 0].max(initial=-1) for _, matches, _ in found), default=-1)
+        if highest >= len(keypoints.points):
+            raise FormatError(
+                f"matches of {name} point to its keypoint {highest}, but it has {len(keypoints.points)}: "
+                "features and matches do not belong together"
+            )
+        if keypoints.image_size not in (None, (camera.width, camera.height)):
+            raise FormatError(
+                f"{name} is {camera.width} x {camera.height} in the query list, but its features were found on an "
+                f"image of {keypoints.image_size[0]} x {keypoints.image_size[1]}"
+            )
+        if not found:
+            return name, "no pair of its retrieval row was matched"
+        return Query(name, camera, to_colmap(keypoints.points), found)
+
+    def _check(self, image: str) -> None:
+        """The model must have been made from these features: same keypoints, same order, if moved then a little."""
+        if image in self._checked or image not in self._features:
+            return
+        self._checked.add(image)
+        posed = self._lookup.model.image(self.image_ids[image])
+        points2D, limit = posed.points2D, max(1.0, MOVED * max(posed.camera.width, posed.camera.height))
+        if len(points2D) == 0:  # was not among the pairs of the model
+            return
+        points = to_colmap(self._features.keypoints(image).points)
+        some = np.linspace(0, len(points) - 1, min(len(points), 20)).astype(int)
+        if len(points) != len(points2D) or np.median([np.abs(points2D[i].xy - points[i]).max() for i in some]) > limit:
+            raise FormatError(
+                f"{image} has {len(points2D)} keypoints in the model and {len(points)}, or other ones, in the feature "
+                "file: model and features do not belong together"
+            )
+
+
+def _collect(done: list[LocalizedQuery | tuple[str, str]], reader: _QueryReader, fallback: str) -> LocalizationResult:
+    poses, failed, inliers = {}, {}, {}
+    for item in done:
+        if isinstance(item, tuple):
+            failed[item[0]] = item[1]
+        elif item.attempt is None:
+            failed[item.query.name] = max(item.attempts, key=lambda a: a.num_inliers).reason
+        else:
+            poses[item.query.name] = item.attempt.estimate["cam_from_world"]
+            inliers[item.query.name] = item.attempt.num_inliers
+    given = tuple(name for name in failed if fallback == "nearest" and name in reader.nearest)
+    poses.update({name: reader.nearest[name] for name in given})
+    left_out = []
+    if reader.missing_images:
+        first = min(reader.missing_images)
+        left_out.append(f"{len(reader.missing_images)} retrieved images are not in the model (first: {first})")
+    if reader.missing_pairs:
+        first = reader.missing_pairs[0]
+        left_out.append(f"{len(reader.missing_pairs)} retrieved pairs without matches (first: {first})")
+    if not any(isinstance(item, LocalizedQuery) for item in done):
+        reasons = sorted(set(failed.values()))
+        raise FormatError(f"no query has anything to be localised by: {reasons[0]}; do the inputs belong together?")
+    return LocalizationResult(poses, failed, given, inliers, tuple(left_out))
+
+
+def main(
+    reference_sfm: Path | pycolmap.Reconstruction,
+    queries: Path,
+    retrieval: Path,
+    features: Path,
+    matches: Path,
+    results: Path,
+    ransac_thresh: float = 12,
+    covisibility_clustering: bool = False,
+    prepend_camera_name: bool = False,
+    config: Mapping[str, Any] | None = None,
+) -> LocalizationResult:
+    """`localize` with the signature of hloc's `localize_sfm.main`. Failed queries are left out of the results."""
+    pose = PoseSettings(ransac_threshold=float(ransac_thresh), covisibility_clustering=covisibility_clustering)
+    settings = LocalizationSettings(pose=pose, prepend_camera_name=prepend_camera_name)
+    return localize(reference_sfm, queries, retrieval, features, matches, results, settings, config)

@@ -1,0 +1,1 @@
+"""A model made exact by its images."""

@@ -1,0 +1,207 @@
+"""A model made exact by the images: observations move to where their surroundings look alike, cameras follow.
+
+Matches of a network are right to about half a pixel, and neighbours share their errors, so that bundle adjustment cannot
+average them away. But they are near enough for the images to tell the rest. Each point carries a small square of surface;
+its best image shows how it looks; in every other image the square is laid over what is seen there. The place of the match
+is the prior, so nothing moves where there is no texture. Then all is adjusted with a robust loss, and once more.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm.colmap.io.cameras import INTRINSIC_LIMITS
+from pdc_sfm.colmap.progress import progress
+from pdc_sfm.colmap.refinement.observations import NEIGHBOURS, Observations, Surfaces, surfaces
+from pdc_sfm.colmap.refinement.patches import GRID, lay_over, sample
+
+ROUNDS = 2
+BLOCK = 50_000  # points at a time
+OPEN_IMAGES = 16
+ALIKE = 0.7  # correlation that a new place must reach
+FARTHEST = 3.0  # pixels that an observation may move, of images shrunk until errors are about half a pixel
+USUAL_ERROR = 0.5
+LOSS_SCALE = 0.5
+FEWEST = 50  # observations that look alike in every image, for cameras to be adjusted by those alone
+MAX_ERROR, MIN_ANGLE = 4.0, 1.5  # pixels and degrees, COLMAP's own: what remains outside is removed
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharpening:
+    """What was done to a model."""
+
+    observations: int
+    moved: int
+    median_move: float  # pixels
+
+
+def sharpen(
+    model: pycolmap.Reconstruction, images: Path, options: pycolmap.BundleAdjustmentOptions, rounds: int = ROUNDS
+) -> Sharpening:
+    """Move the observations of a model (its `points2D`) by what the images show, and adjust it. Works in place.
+
+    `options` say what bundle adjustment may change, and with how many threads.
+    """
+    if model.num_points3D() <= NEIGHBOURS:
+        return Sharpening(0, 0, 0.0)
+    before = Observations.of(model)
+    for _ in range(rounds):
+        seen, alike = _move(model, images)
+        if not alike.any():
+            break
+        _adjust_by(model, seen, alike, options)
+    moves = np.linalg.norm(Observations.of(model).places - before.places, axis=1)
+    moved = moves[moves > 0]
+    if not len(moved):
+        return Sharpening(len(moves), 0, 0.0)
+    pycolmap.ObservationManager(model).filter_all_points3D(MAX_ERROR * _shrink(model), MIN_ANGLE)
+    model.update_point_3d_errors()
+    return Sharpening(len(moves), len(moved), float(np.median(moved)))
+
+
+def _adjust_by(model: pycolmap.Reconstruction, seen: Observations, alike: np.ndarray, options: Any) -> None:
+    """Cameras from the observations that look alike, then all points with these cameras.
+
+    What does not look alike may be right too, but only as exactly as the network knew it.
+    """
+    if not options.refine_rig_from_world:
+        return _adjust(model, options)
+    sure = pycolmap.Reconstruction(model)
+    for image_id, index in zip(seen.image_id[~alike].tolist(), seen.index[~alike].tolist()):
+        if sure.image(image_id).points2D[index].has_point3D():  # its point may be gone already
+            sure.delete_observation(image_id, index)
+    if min(sure.image(image_id).num_points3D for image_id in sure.reg_image_ids()) < FEWEST:
+        sure = model
+    _adjust_sanely(sure, options)
+    if sure is model:
+        return
+    _take_poses(model, sure)
+    for camera_id, camera in sure.cameras.items():
+        model.camera(camera_id).params = camera.params
+    _adjust(model, points_only(options))
+
+
+def _adjust_sanely(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOptions) -> None:
+    """Adjust, with the intrinsics as they were if they would run away, as they do where little holds them."""
+    before = pycolmap.Reconstruction(model)
+    _adjust(model, options)
+    if not any(camera.has_bogus_params(*INTRINSIC_LIMITS) for camera in model.cameras.values()):
+        return
+    for camera_id, camera in before.cameras.items():
+        model.camera(camera_id).params = camera.params
+    _take_poses(model, before)
+    fixed = copy.deepcopy(options)
+    fixed.refine_focal_length = fixed.refine_extra_params = fixed.refine_principal_point = False
+    _adjust(model, fixed)
+
+
+def _take_poses(model: pycolmap.Reconstruction, other: pycolmap.Reconstruction) -> None:
+    for frame_id in model.reg_frame_ids():
+        model.frame(frame_id).rig_from_world = other.frame(frame_id).rig_from_world
+
+
+def points_only(options: pycolmap.BundleAdjustmentOptions) -> pycolmap.BundleAdjustmentOptions:
+    """The same options with all cameras fixed."""
+    chosen = copy.deepcopy(options)
+    chosen.refine_rig_from_world = chosen.refine_sensor_from_rig = False
+    chosen.refine_focal_length = chosen.refine_extra_params = chosen.refine_principal_point = False
+    return chosen
+
+
+def _adjust(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOptions) -> None:
+    """Bundle adjustment in which observations far off count little."""
+    options.print_summary = False
+    options.ceres.loss_function_type = pycolmap.LossFunctionType.CAUCHY
+    options.ceres.loss_function_scale = LOSS_SCALE * _shrink(model)
+    config = pycolmap.BundleAdjustmentConfig()
+    for image_id in model.reg_image_ids():
+        config.add_image(image_id)
+    if options.refine_rig_from_world:
+        config.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
+    pycolmap.create_default_bundle_adjuster(options, config, model).solve()
+    model.update_point_3d_errors()
+
+
+def _shrink(model: pycolmap.Reconstruction) -> float:
+    """How much smaller the images must be for the usual error to be half a pixel."""
+    errors = [point.error for point in model.points3D.values()]
+    return max(1.0, float(np.median(errors)) / USUAL_ERROR)
+
+
+def _move(model: pycolmap.Reconstruction, images: Path) -> tuple[Observations, np.ndarray]:
+    """Lay every observation over its point's best one. Returns those before, and which look alike (O,)."""
+    seen = Observations.of(model)
+    squares, shrink = surfaces(model, seen), _shrink(model)
+    read = functools.lru_cache(OPEN_IMAGES)(lambda image_id: _grey(images / model.image(image_id).name, shrink))
+    order = np.argsort(seen.image_id[squares.best], kind="stable")  # blocks of points seen by few images
+    block_of = np.empty(len(order), np.int64)
+    block_of[order] = np.arange(len(order)) // BLOCK
+    rows_of_block = np.argsort(block_of[seen.point], kind="stable")
+    ends = np.cumsum(np.bincount(block_of[seen.point]))
+    blocks = progress(np.split(rows_of_block, ends[:-1]), "sharpening", "block")
+    alike = np.zeros(len(seen.point), bool)
+    for rows in blocks:
+        _move_block(model, seen, squares, rows, read, alike)
+    alike[squares.best[seen.point[alike]]] = True
+    return seen, alike
+
+
+def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, read, alike: np.ndarray) -> None:
+    """Move the observations `rows`, all those of some points, and mark the moved in `alike`."""
+    points, local = np.unique(seen.point[rows], return_inverse=True)
+    best = squares.best[points]
+    templates, known = np.empty((len(points), len(GRID)), np.float32), np.zeros(len(points), bool)
+    for image_id in np.unique(seen.image_id[best]).tolist():
+        mine = np.flatnonzero(seen.image_id[best] == image_id)
+        steps, known[mine] = _project_steps(model, image_id, seen.xyz[points[mine]], squares.steps[points[mine]])
+        grey, scale = read(image_id)
+        templates[mine] = sample(grey, seen.places[best[mine]] * scale, steps)
+    others = squares.best[seen.point[rows]] != rows
+    for image_id in np.unique(seen.image_id[rows]).tolist():
+        mine = np.flatnonzero(others & (seen.image_id[rows] == image_id))
+        if not len(mine):
+            continue
+        which = rows[mine]
+        steps, shown = _project_steps(model, image_id, seen.xyz[seen.point[which]], squares.steps[seen.point[which]])
+        grey, scale = read(image_id)
+        old = seen.places[which] * scale
+        new, correlation = lay_over(grey, old, steps, templates[local[mine]])
+        good = (correlation > ALIKE) & (np.linalg.norm(new - old, axis=1) < FARTHEST) & shown & known[local[mine]]
+        points2D = model.image(image_id).points2D
+        for index, place in zip(seen.index[which[good]].tolist(), new[good] / scale):
+            points2D[index].xy = place
+        alike[which[good]] = True
+
+
+def _project_steps(model, image_id: int, xyz: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Steps (n, 2, 3) along the surface at points (n, 3), as pixels (n, 2, 2) of an image; in it shrunk they are as long.
+
+    And whether the image can show them (n,): what lies partly behind the camera has no place in it.
+    """
+    image = model.image(image_id)
+    pose = np.asarray(image.cam_from_world().matrix())
+    ends = np.stack([xyz[:, None] - steps, xyz[:, None] + steps])  # (2, n, 2, 3)
+    local = ends.reshape(-1, 3) @ pose[:, :3].T + pose[:, 3]
+    seen = np.subtract(*np.asarray(image.camera.img_from_cam(local)).reshape(*ends.shape[:-1], 2)[::-1]) / 2
+    shown = np.isfinite(seen).all((1, 2))
+    return np.where(shown[:, None, None], seen, np.eye(2)), shown
+
+
+def _grey(path: Path, shrink: float) -> tuple[np.ndarray, np.ndarray]:
+    """A grey image (H, W) float32, slightly smoothed as interpolation needs it, and its size by that of the original."""
+    import cv2
+
+    from pdc_sfm.images import read_image
+
+    grey = cv2.cvtColor(read_image(path), cv2.COLOR_RGB2GRAY).astype(np.float32)
+    size = grey.shape[1], grey.shape[0]
+    if shrink > 1:
+        grey = cv2.resize(grey, [max(1, round(side / shrink)) for side in size], interpolation=cv2.INTER_AREA)
+    return cv2.GaussianBlur(grey, (0, 0), 0.7), np.divide(grey.shape[::-1], size)

@@ -1,0 +1,1 @@
+"""Steps that are recorded and resumed: what the long runs share."""

@@ -1,0 +1,1 @@
+"""Scenes as folders: plain, or as Aachen Day-Night has them."""

@@ -1,0 +1,1 @@
+"""How surfaces look, near and far."""

@@ -1,0 +1,1 @@
+"""From a mesh and its light to a picture with depth."""

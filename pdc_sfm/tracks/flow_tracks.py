@@ -1,0 +1,141 @@
+"""The flow's rule of filling the two files: keypoints are carried from image to image (`pdc_sfm.tracks.fusion`)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import Size
+from pdc_sfm.store.readers import FeatureFile
+from pdc_sfm.store.writers import write_matches
+from pdc_sfm.tracks.fusion import Arrival, TrackPoints, add_new, confirmed, each_arrival, image_order, place_tracks
+from pdc_sfm.tracks.hloc_tracks import IMAGES_AHEAD, OPEN_IMAGES, Job, Pair, link_all, progress, vote
+from pdc_sfm.tracks.propagation import transfer
+from pdc_sfm.tracks.spill_cache import Shelf
+from pdc_sfm.tracks.voting import Keypoints, TrackSettings
+
+REACH = 0.02  # of the larger side: no match farther away tells where a point goes
+
+
+def write_by_flow(job: Job) -> int:
+    """Write keypoints and matches. Returns the number of matches."""
+    carrier, order, total = _Carrier(job), image_order(job.done, job.fixed), 0
+    seen = job.threads.map(carrier.look_at, order, IMAGES_AHEAD)
+    for name, view in zip(progress(order, "tracks", "image", job.show), seen):
+        total += carrier.add(name, view)
+    for name in job.free():
+        if name not in carrier.pairs_of:  # an image none of whose pairs could be matched
+            job.write_keypoints(name, np.zeros((0, 2)), np.zeros(0), None)
+    rest = [pair for pair in job.pairs if pair not in carrier.written]  # of two fixed images, or without raw matches
+    return total + link_all(job, rest, dict.fromkeys(job.names, job.settings.max_error))
+
+
+def spacing(points: np.ndarray, size: Size, settings: TrackSettings) -> float:
+    """How near keypoints may be, for `max_keypoints` of them to cover all places (N, 2) that could have one.
+
+    Keypoints at least d apart were counted as 0.4 area / d^2 on real scenes. Cutting off the weakest instead would leave
+    whole parts of an image empty, always those that are seen last.
+    """
+    if settings.max_keypoints is None or not len(points):
+        return settings.cell_size / 2
+    square = REACH * max(size)
+    columns, rows = (axis - axis.min() for axis in np.floor(points.T / square).astype(np.int64))
+    area = np.count_nonzero(np.bincount(rows * (columns.max() + 1) + columns)) * square**2
+    return max(settings.cell_size / 2, math.sqrt(0.4 * area / settings.max_keypoints))
+
+
+@dataclass(frozen=True)
+class _View:
+    """What the raw matches alone say of an image."""
+
+    size: Size
+    matches: dict[str, RawMatches]  # by partner, the image's points first
+    votes: Keypoints  # where keypoints may begin; none in a query
+    distance: float  # no two keypoints nearer than this
+
+
+class _Carrier:
+    """The images done so far, as long as images to come are paired with them."""
+
+    def __init__(self, job: Job):
+        self.job = job
+        self.pairs_of = job.pairs_of()
+        self.written: set[Pair] = set()
+        self.tracks = 0  # begun so far
+        self.known = Shelf(Path(job.match_file.filename).parent, OPEN_IMAGES)
+        self.waiting = {name: len(pairs) for name, pairs in self.pairs_of.items()}
+        self.fixed = functools.lru_cache(OPEN_IMAGES)(self._read_fixed)
+        self.fixed_tracks: dict[str, int] = {}
+
+    def look_at(self, name: str) -> _View:
+        """Read an image's matches and let them vote: needs nothing of the images before."""
+        job, settings = self.job, self.job.settings
+        matches, size = job.read_image(name, self.pairs_of[name])
+        if job.is_query(name, self.pairs_of[name]):
+            return _View(size, matches, Keypoints.none(), 0)
+        matches = {other: some.select(some.scores >= settings.min_score) for other, some in matches.items()}
+        votes = vote(matches.values(), settings.max_error, settings.cell_size)
+        return _View(size, matches, votes, spacing(votes.points, size, settings))
+
+    def add(self, name: str, view: _View) -> int:
+        """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches."""
+        job = self.job
+        known = [pair for pair in self.pairs_of[name] if self._is_known(_other(pair, name))]
+        arrivals = self._arrivals(name, view, [_other(pair, name) for pair in known])
+        image = self._keypoints(name, view, arrivals)
+        job.write_keypoints(name, image.points, image.scores, view.size)
+        self.known[name] = image
+        total, _ = 0, image.by_track  # sorted once, before threads use it
+        found = job.threads.map(lambda arrival: confirmed(arrival, image, job.settings.max_error), arrivals)
+        for pair, (matches, scores) in zip(known, found):
+            write_matches(job.match_file, *pair, matches if pair[1] == name else matches[:, ::-1], scores)
+            self.written.add(pair)
+            total += len(matches)
+            for end in pair:
+                self._forget(end)
+        return total
+
+    def _keypoints(self, name: str, view: _View, arrivals: list[Arrival]) -> TrackPoints:
+        count = self.job.settings.max_keypoints
+        if self.job.is_query(name, self.pairs_of[name]):
+            return add_new(each_arrival(arrivals), Keypoints.none(), 0, 0, count)
+        image = add_new(place_tracks(arrivals, view.distance), view.votes, self.tracks, view.distance, count)
+        self.tracks += len(view.votes)
+        return image
+
+    def _arrivals(self, name: str, view: _View, others: list[str]) -> list[Arrival]:
+        """The keypoints of images before, carried into this one by the matches of their pairs."""
+        images = {other: self.known[other] if other in self.known else self.fixed(other) for other in others}
+
+        def arrive(other: str) -> Arrival:
+            reach = REACH * max(self.job.raw.sizes((other, name))[0])
+            tracks, order = images[other].by_track  # in this order neighbours come together, and are found sooner
+            carried = transfer(view.matches[other].swapped(), images[other].points[order], reach)
+            return Arrival(tracks[carried.index], replace(carried, index=order[carried.index]))
+
+        return list(self.job.threads.map(arrive, others))
+
+    def _is_known(self, name: str) -> bool:
+        return name in self.known or name in self.job.fixed
+
+    def _forget(self, name: str) -> None:
+        self.waiting[name] -= 1
+        if not self.waiting[name]:
+            self.known.drop(name)
+
+    def _read_fixed(self, name: str) -> TrackPoints:
+        points = FeatureFile(self.job.feature_file).keypoints(name).points
+        if name not in self.fixed_tracks:
+            self.fixed_tracks[name] = self.tracks
+            self.tracks += len(points)
+        tracks = self.fixed_tracks[name] + np.arange(len(points))
+        return TrackPoints(points, np.ones(len(points), np.float32), tracks)
+
+
+def _other(pair: Pair, name: str) -> str:
+    return pair[1] if pair[0] == name else pair[0]

@@ -1,0 +1,154 @@
+"""Tracks by the flow: keypoints are carried from image to image, where hloc's rule would round them to cells.
+
+Images are done one after the other. Every keypoint of the images before is carried into the new one by the dense
+matches of their pair, to a fraction of a pixel; what comes from several images on the same track is averaged robustly.
+Only where nothing arrives do new keypoints begin. So a track's observations agree with each other by construction, and
+a pair's matches are the tracks that its own flow confirms.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdc_sfm.tracks.apart import far_from, strongest_apart
+from pdc_sfm.tracks.propagation import Transferred
+from pdc_sfm.tracks.voting import Keypoints, strongest_first
+
+ROUNDS = 5  # of reweighting
+LONGEST_TABLE = 32  # entries for each number that is looked up
+
+
+@dataclass(frozen=True)
+class TrackPoints:
+    """Keypoints of an image and the track of each."""
+
+    points: np.ndarray  # (K, 2) float32
+    scores: np.ndarray  # (K,) float32
+    tracks: np.ndarray  # (K,) int64, all different
+
+    def __len__(self) -> int:
+        return len(self.tracks)
+
+    @functools.cached_property
+    def by_track(self) -> tuple[np.ndarray, np.ndarray]:
+        """The tracks (K,) in their order, and the keypoint of each: the same for all pairs of the image."""
+        order = np.argsort(self.tracks)
+        return self.tracks[order], order
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Keypoints of an earlier image as they arrive in the new one."""
+
+    tracks: np.ndarray  # (M,) int64
+    carried: Transferred
+
+
+def place_tracks(arrivals: Sequence[Arrival], distance: float) -> TrackPoints:
+    """One place for each track that arrives; of tracks nearer to each other than `distance` the best supported."""
+    if not sum(len(arrival.tracks) for arrival in arrivals):
+        return TrackPoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
+    tracks, group = _numbered(np.concatenate([arrival.tracks for arrival in arrivals]))
+    x, y = np.concatenate([arrival.carried.points for arrival in arrivals]).T.copy()
+    prior = np.concatenate([arrival.carried.weights for arrival in arrivals])
+    scales = [max(1.0, arrival.carried.tolerance / 2) ** -2 for arrival in arrivals]
+    scale = np.repeat(scales, [len(arrival.tracks) for arrival in arrivals])
+    weight = prior
+    for _ in range(ROUNDS):
+        support = np.bincount(group, weight, len(tracks))
+        there = np.maximum(support, 1e-12)
+        mean_x, mean_y = (np.bincount(group, weight * axis, len(tracks)) / there for axis in (x, y))
+        error = (x - mean_x.take(group)) ** 2 + (y - mean_y.take(group)) ** 2
+        weight = prior / (1 + error * scale) ** 2  # a pixel off counts a quarter
+    places = np.stack((mean_x, mean_y), 1)
+    kept = strongest_apart(places, support, distance)
+    return TrackPoints(places[kept].astype(np.float32), support[kept].astype(np.float32), tracks[kept])
+
+
+def _numbered(tracks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different ones of some tracks (N,), in their order, and for each of all its place among them.
+
+    By a table, several times as fast as sorting, unless they lie too far apart.
+    """
+    first, span = tracks.min(), int(np.ptp(tracks)) + 1
+    if span > LONGEST_TABLE * len(tracks):
+        return np.unique(tracks, return_inverse=True)
+    place = np.zeros(span, np.int32)
+    place[tracks - first] = 1
+    different = np.flatnonzero(place)
+    place[different] = np.arange(len(different))
+    return different + first, place[tracks - first]
+
+
+def each_arrival(arrivals: Sequence[Arrival]) -> TrackPoints:
+    """Every arrival as its own keypoint: for localisation, where each stands for another point of the map."""
+    if not arrivals:
+        return place_tracks((), 0)
+    return TrackPoints(
+        np.concatenate([arrival.carried.points for arrival in arrivals]).astype(np.float32),
+        np.concatenate([arrival.carried.weights for arrival in arrivals]).astype(np.float32),
+        np.concatenate([arrival.tracks for arrival in arrivals]),
+    )
+
+
+def add_new(placed: TrackPoints, new: Keypoints, first_track: int, distance: float, count: int | None) -> TrackPoints:
+    """Begin tracks at keypoints `distance` away from the placed ones and each other; `count` in all, placed ones first."""
+    free = far_from(placed.points, new.points, distance)
+    free = free[strongest_apart(new.points[free], new.scores[free], distance)]
+    points, scores = new.points[free], new.scores[free]
+    best0, best1 = (strongest_first(values) for values in (placed.scores, scores))
+    best0 = best0[:count]
+    best1 = best1[: None if count is None else count - len(best0)]
+    return TrackPoints(
+        np.concatenate((placed.points[best0], points[best1])),
+        np.concatenate((placed.scores[best0], scores[best1])),
+        np.concatenate((placed.tracks[best0], first_track + np.arange(len(best1)))),
+    )
+
+
+def confirmed(arrival: Arrival, image: TrackPoints, max_error: float) -> tuple[np.ndarray, np.ndarray]:
+    """Matches of a pair: keypoints that its flow carries to within max_error of their track's place.
+
+    Where matches are sparse, as in large photographs seen small by the network, half their distance is allowed.
+    Returns (M, 2) int32, index in the earlier and in the new image, and scores (M,) float32.
+    """
+    if not len(image) or not len(arrival.tracks):
+        return np.zeros((0, 2), np.int32), np.zeros(0, np.float32)
+    tracks, keypoints = image.by_track
+    found = np.minimum(np.searchsorted(tracks, arrival.tracks), len(image) - 1)
+    here = np.flatnonzero(tracks[found] == arrival.tracks)
+    found = keypoints[found[here]]
+    x, y = (image.points.take(found, 0) - arrival.carried.points.take(here, 0)).T
+    good = np.flatnonzero(x * x + y * y <= max(max_error, arrival.carried.tolerance) ** 2)
+    matches = np.stack((arrival.carried.index[here[good]], found[good]), 1).astype(np.int32)
+    return matches, arrival.carried.scores[here[good]]
+
+
+def image_order(pairs: Sequence[tuple[str, str]], done: Collection[str] = ()) -> list[str]:
+    """The order in which images are done: always the one with most pairs to those before it, then with most pairs."""
+    partners = defaultdict(set)
+    for first, second in pairs:
+        partners[first].add(second)
+        partners[second].add(first)
+    done = set(done)
+    before = {name: len(partners[name] & done) for name in partners if name not in done}
+    heap = [(-count, -len(partners[name]), name) for name, count in before.items()]
+    heapq.heapify(heap)
+    order = []
+    while heap:
+        count, _, name = heapq.heappop(heap)
+        if name not in before or -count != before[name]:
+            continue  # outdated
+        order.append(name)
+        del before[name]
+        for other in partners[name]:
+            if other in before:
+                before[other] += 1
+                heapq.heappush(heap, (-before[other], -len(partners[other]), other))
+    return order

@@ -1,0 +1,131 @@
+"""What both rules of filling the two files share, and hloc's own: keypoints voted for in cells.
+
+Raw matches are read image by image and pair by pair, so that memory does not grow with the list.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import Size
+from pdc_sfm.store.journal import RawStore
+from pdc_sfm.store.readers import FeatureFile
+from pdc_sfm.store.writers import RUN, write_keypoints, write_matches
+from pdc_sfm.tracks.nearest import Nearest
+from pdc_sfm.tracks.threads import Threads
+from pdc_sfm.tracks.voting import Keypoints, TrackSettings, link, vote_keypoints
+
+Pair = tuple[str, str]
+OPEN_IMAGES = 512  # keypoints of so many images are kept in memory while pairs are linked
+IMAGES_AHEAD = 4  # so many images' matches are in memory while those before them are written
+NO_MATCHES = (np.zeros((0, 2), np.int32), np.zeros(0, np.float32))
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be written, and where. The keypoints of fixed images stand in the feature file already."""
+
+    raw: RawStore
+    pairs: Sequence[Pair]
+    done: Sequence[Pair]  # those with raw matches
+    names: Sequence[str]
+    fixed: frozenset[str]
+    settings: TrackSettings
+    feature_file: h5py.File
+    match_file: h5py.File
+    run: str
+    threads: Threads
+    show: bool = False
+    uncertainty: Callable[[Size], float] | None = None  # pixels to which keypoints of an image of this size are known
+
+    def is_query(self, name: str, pairs: Sequence[Pair]) -> bool:
+        """Whether a free image is matched to fixed ones only, as in localisation."""
+        partners = {other for pair in pairs for other in pair if other != name}
+        return bool(partners) and partners <= self.fixed
+
+    def write_keypoints(self, name: str, points: np.ndarray, scores: np.ndarray, size: Size | None) -> None:
+        group = write_keypoints(self.feature_file, name, points, scores, size)
+        group.attrs[RUN] = self.run
+        if size is not None and self.uncertainty is not None:
+            group["keypoints"].attrs["uncertainty"] = self.uncertainty(size)  # hloc's name, read by its triangulation
+
+    def free(self) -> list[str]:
+        return [name for name in self.names if name not in self.fixed]
+
+    def pairs_of(self) -> Mapping[str, list[Pair]]:
+        """The matched pairs of each image, in the order of hloc's votes."""
+        pairs = defaultdict(list)
+        for pair in in_hloc_order(self.done):
+            for name in pair:
+                pairs[name].append(pair)
+        return pairs
+
+    def read_image(self, name: str, pairs: Sequence[Pair]) -> tuple[dict[str, RawMatches], Size | None]:
+        """All matches of an image by partner, the image's points first; and its size."""
+        partners = [second if first == name else first for first, second in pairs]
+        size = self.raw.sizes((name, partners[0]))[0] if partners else None
+        return {other: self.raw.read((name, other)) for other in partners}, size
+
+
+def write_by_cells(job: Job) -> int:
+    """hloc's rule. Returns the number of matches."""
+    settings, pairs_of, free = job.settings, job.pairs_of(), job.free()
+    exact = set()  # queries: binning would only cost their accuracy
+    if settings.max_keypoints is None:
+        exact = {name for name in free if job.is_query(name, pairs_of[name])}
+
+    def keypoints_of(name: str) -> tuple[Keypoints, Size | None]:
+        sizes = (0, 0) if name in exact else (settings.max_error, settings.cell_size)
+        matches, image_size = job.read_image(name, pairs_of[name])
+        return vote(matches.values(), *sizes).best(settings.max_keypoints), image_size
+
+    found = job.threads.map(keypoints_of, free, IMAGES_AHEAD)
+    for name, (keypoints, image_size) in zip(progress(free, "keypoints", "image", job.show), found):
+        job.write_keypoints(name, keypoints.points, keypoints.scores, image_size)
+    return link_all(job, job.pairs, {name: 0.0 if name in exact else settings.max_error for name in job.names})
+
+
+def vote(matches: Iterable[RawMatches], max_error: float, cell_size: float) -> Keypoints:
+    """Keypoints by the votes of all observations of an image, the first of each pair."""
+    matches = list(matches)
+    points = np.concatenate([np.zeros((0, 2), np.float32), *(m.keypoints0 for m in matches)])
+    scores = np.concatenate([np.zeros(0, np.float32), *(m.scores for m in matches)])
+    return vote_keypoints(points, scores, max_error, cell_size)[0]
+
+
+def link_all(job: Job, pairs: Sequence[Pair], max_errors: Mapping[str, float]) -> int:
+    """Assign the raw matches of pairs to the keypoints of their images. Returns the number of matches."""
+    features = FeatureFile(job.feature_file)
+    keypoints = functools.lru_cache(OPEN_IMAGES)(
+        lambda name: Nearest(features.keypoints(name).points, max_errors[name])
+    )
+
+    def linked(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+        return link(job.raw.read(pair), *map(keypoints, pair)) if pair in job.raw else NO_MATCHES
+
+    total = 0
+    for pair, (matches, scores) in zip(progress(pairs, "matches", "pair", job.show), job.threads.map(linked, pairs)):
+        write_matches(job.match_file, *pair, matches, scores)
+        total += len(matches)
+    return total
+
+
+def in_hloc_order(pairs: Sequence[Pair]) -> list[Pair]:
+    """The order in which hloc lets pairs vote: by the fewer pairs that one of its images has, then by name."""
+    degree = Counter(name for pair in pairs for name in pair)
+    return sorted(pairs, key=lambda pair: (min(degree[pair[0]], degree[pair[1]]), pair))
+
+
+def progress(items: Sequence[Any], label: str, unit: str, show: bool) -> Any:
+    """The items, with a bar if it is to be shown, someone watches and there is something to do."""
+    from tqdm import tqdm
+
+    return tqdm(items, label, unit=unit, disable=None if show and items else True, smoothing=0.1)

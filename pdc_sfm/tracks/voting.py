@@ -1,0 +1,182 @@
+"""From dense matches to keypoints shared by many pairs, by hloc's rule.
+
+Dense matchers find the points of every pair anew. A track needs one identity per image and point, and a cell is that
+identity: all observations of an image, from all its pairs, vote with their scores for small bins inside cells; the best
+bin of each cell is a keypoint, and every match goes to the keypoints nearest to its two ends.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.settings import require
+from pdc_sfm.tracks.nearest import Nearest
+
+FAR = np.iinfo(np.int64).max
+LARGEST_TABLE = 1 << 24
+
+
+@dataclass(frozen=True)
+class TrackSettings:
+    """How raw matches become keypoints and tracks."""
+
+    # flow: keypoints carried from image to image by the flow; hloc: matches rounded to cells, as hloc does
+    rule: Literal["flow", "hloc"] = "flow"
+    max_error: float = 2.0  # pixels by which a match may miss its keypoint
+    cell_size: float = 2.0  # no more than one keypoint a cell of so many pixels; 8 for maps of thousands of images
+    # the best of each image: 8192 is faster, with a quarter of the points; null keeps all, and queries of fixed
+    # images unquantised
+    max_keypoints: int | None = 32768
+    # flow: weaker matches make no tracks of a map, where they do more harm; localisation queries use all
+    min_score: float = 0.3
+
+    def __post_init__(self) -> None:
+        require(self.max_error > 0, f"max_error={self.max_error} must be positive")
+        require(self.cell_size >= 0, f"cell_size={self.cell_size} must not be negative")
+        require(0 <= self.min_score < 1, f"min_score={self.min_score} must be in [0, 1)")
+        top = self.max_keypoints
+        require(top is None or top >= 1, f"max_keypoints={top} must be at least 1, or null for all")
+
+
+@dataclass(frozen=True)
+class Keypoints:
+    """Keypoints of one image, in pixel indices."""
+
+    points: np.ndarray  # (K, 2) float32
+    scores: np.ndarray  # (K,) float32
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @staticmethod
+    def none() -> Keypoints:
+        return Keypoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
+
+    def best(self, count: int | None) -> Keypoints:
+        """The `count` of highest score, highest first, earlier ones first among equals; None keeps all as they are."""
+        if count is None:
+            return self
+        order = strongest_first(self.scores)[:count]
+        return Keypoints(self.points[order], self.scores[order])
+
+
+def strongest_first(scores: np.ndarray) -> np.ndarray:
+    """The order (N,) of scores >= 0 float32 from the highest on, earlier ones first among equals.
+
+    Both are put into one number, ten times as fast to sort as an order that keeps equals in place.
+    """
+    falling = ~np.ascontiguousarray(scores, np.float32).view(np.int32)  # floats above zero are in the order of their bits
+    numbers = (falling.astype(np.int64) << 32) + np.arange(len(scores))
+    numbers.sort()
+    return numbers & 0xFFFFFFFF
+
+
+def vote_keypoints(
+    points: np.ndarray, scores: np.ndarray, max_error: float, cell_size: float
+) -> tuple[Keypoints, np.ndarray]:
+    """Keypoints from all observations (N, 2) of an image, in order of first sight, and each observation's own (N,).
+
+    Cells are max(cell_size, max_error) wide and bins int(max_error); with sizes 0 every distinct point is a keypoint.
+    A keypoint lies at the centre of its cell's best bin, and its score is that bin's sum.
+    """
+    points = np.asarray(points, np.float32)
+    cell, cell_count = _cells(points, max(cell_size, max_error))
+    box, box_count = _bins(points, max(cell_size, max_error), int(max_error), cell, cell_count)
+    votes = np.zeros(box_count, np.float32)
+    np.add.at(votes, box, np.asarray(scores, np.float32))  # one after the other in float32, as a loop would
+    first = _first_sight(box, box_count)
+    seen = np.flatnonzero(first < FAR)
+    winner = _highest(cell[first[seen]], votes[seen], first[seen], cell_count)  # an observation in the best bin
+    first = _first_sight(cell, cell_count)
+    starts = np.zeros(len(cell), bool)  # whether an observation is the first of its cell
+    starts[first[first < FAR]] = True
+    cells = cell[starts]
+    number = np.empty(cell_count, np.int64)
+    number[cells] = np.arange(len(cells))
+    winner = winner[cells]
+    return Keypoints(_centres(points[winner], int(max_error)), votes[box[winner]]), number[cell]
+
+
+def link(matches: RawMatches, keypoints0: Nearest, keypoints1: Nearest) -> tuple[np.ndarray, np.ndarray]:
+    """Raw matches as matches between the keypoints nearest to their two ends: (M, 2) int32 and scores (M,)."""
+    return one_to_one(keypoints0.of(matches.keypoints0), keypoints1.of(matches.keypoints1), matches.scores)
+
+
+def one_to_one(ids0: np.ndarray, ids1: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of matches between keypoint ids (N,), -1 for none, those that are the best of both their ends.
+
+    Returns (M, 2) int32, sorted by the first id, and scores (M,) float32.
+    """
+    known = np.flatnonzero((ids0 >= 0) & (ids1 >= 0))
+    if not len(known):
+        return np.zeros((0, 2), np.int32), np.zeros(0, np.float32)
+    ids0, ids1, scores = ids0[known], ids1[known], np.asarray(scores, np.float32)[known]
+    index = np.arange(len(known))
+    best0 = _highest(ids0, scores, index, int(ids0.max()) + 1)
+    best1 = _highest(ids1, scores, index, int(ids1.max()) + 1)
+    kept = np.flatnonzero((best0[ids0] == index) & (best1[ids1] == index))
+    kept = kept[np.argsort(ids0[kept])]
+    return np.stack((ids0[kept], ids1[kept]), 1).astype(np.int32), scores[kept]
+
+
+def _cells(points: np.ndarray, size: float) -> tuple[np.ndarray, int]:
+    """A number for each point's cell (N,), and a bound of these numbers. With size 0 each distinct point is a cell."""
+    if size <= 0:
+        keys = np.ascontiguousarray(points + np.float32(0)).view(np.int64).reshape(-1)  # + 0: -0.0 is 0.0
+        return _compact(keys, FAR)
+    if not len(points):
+        return np.zeros(0, np.int64), 0
+    x, y = (axis - axis.min() for axis in _lattice(points, size))
+    columns, rows = int(x.max()) + 1, int(y.max()) + 1
+    return _compact(y * columns + x, columns * rows)
+
+
+def _bins(points: np.ndarray, cell_size: float, size: int, cell: np.ndarray, cells: int) -> tuple[np.ndarray, int]:
+    """A number for each point's bin inside its cell: a bin across the border of two cells is a bin of each."""
+    if size <= 0 or cell_size <= 0:  # each distinct point is a bin, and lies in one cell only
+        return _cells(points, 0)
+    if size == cell_size:  # each cell is a bin
+        return cell, cells
+    lowest = (np.floor((axis - 0.5) * (cell_size / size)).astype(np.int64) for axis in _lattice(points, cell_size))
+    x, y = (axis - low for axis, low in zip(_lattice(points, size), lowest))
+    width = math.ceil(cell_size / size) + 2
+    return _compact((cell * width + y) * width + x, cells * width**2)
+
+
+def _lattice(points: np.ndarray, size: float) -> np.ndarray:
+    """Column and row of each point's cell, (2, N) int64."""
+    return np.rint((np.ascontiguousarray(points.T) + np.float32(0.5)) / np.float32(size)).astype(np.int64)
+
+
+def _centres(points: np.ndarray, size: int) -> np.ndarray:
+    """round((x + 0.5) / size) * size - 0.5"""
+    return points.copy() if size <= 0 else (_lattice(points, size).T * size - 0.5).astype(np.float32)
+
+
+def _compact(keys: np.ndarray, bound: int) -> tuple[np.ndarray, int]:
+    """Keys below a bound that a table can have: themselves if the bound is small enough, else their ranks."""
+    if bound <= LARGEST_TABLE:
+        return keys, bound
+    distinct, ranks = np.unique(keys, return_inverse=True)
+    return ranks.reshape(-1), len(distinct)
+
+
+def _first_sight(keys: np.ndarray, bound: int) -> np.ndarray:
+    first = np.full(bound, FAR)
+    first[keys[::-1]] = np.arange(len(keys))[::-1]  # of several the last assigned stays
+    return first
+
+
+def _highest(groups: np.ndarray, values: np.ndarray, ranks: np.ndarray, count: int) -> np.ndarray:
+    """For each of `count` groups the rank of its highest value, the lowest among equals; FAR for an empty group."""
+    top = np.full(count, -np.inf, np.float32)
+    np.maximum.at(top, groups, values)
+    tied = np.flatnonzero(values == top[groups])
+    best = np.full(count, FAR)
+    np.minimum.at(best, groups[tied], ranks[tied])
+    return best
