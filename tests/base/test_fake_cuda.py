@@ -1,0 +1,87 @@
+"""The stand-in for a GPU: what it counts, and that it fails where a GPU would."""
+
+import pytest
+import torch
+from fake_cuda import FakeCuda
+from torch import nn
+
+IMAGE = torch.rand(1, 3, 8, 8)
+BRIGHT, FIRST = int((IMAGE > 0.5).sum()), IMAGE[:, 0].sum().item()
+
+
+@pytest.fixture(params=["with gradients", "inference"], autouse=True)
+def mode(request):
+    with torch.inference_mode(request.param == "inference"):
+        yield
+
+
+def counted(work, values=True):
+    with FakeCuda(values) as gpu:
+        image = gpu.put(IMAGE)
+        with gpu.counting() as count:
+            work(image)
+    return count.kernels, count.syncs
+
+
+@pytest.mark.parametrize(
+    ("work", "kernels", "syncs"),
+    [
+        (lambda x: x + 1, 1, 0),
+        (lambda x: x.flatten(2).transpose(1, 2)[:, :4].expand(2, -1, -1), 0, 0),
+        (lambda x: torch.empty_like(x), 0, 0),
+        (lambda x: torch.zeros_like(x), 1, 0),
+        (lambda x: x.permute(0, 2, 3, 1).reshape(-1), 1, 0),  # not a view: a copy
+        (lambda x: nn.functional.interpolate(x, (4, 4), mode="bilinear"), 1, 0),
+        (lambda x: x.to(torch.float16), 1, 0),
+        (lambda x: x.cpu(), 0, 1),
+        (lambda x: x.to("cpu", non_blocking=True), 0, 0),
+        (lambda x: x.sum().item(), 1, 1),
+        (lambda x: bool((x > 2).any()), 2, 1),
+        (lambda x: x.new_tensor((1.0, 2.0)), 0, 1),
+        (lambda x: torch.tensor((1.0, 2.0), device=x.device), 0, 1),
+        (lambda x: torch.full((2,), 1.0, device=x.device), 1, 0),
+        (lambda x: x * torch.tensor(2.0), 1, 0),  # passed as a number
+        (lambda x: (x > 0.5).nonzero(), 2, 1),
+        (lambda x: x[x > 0.5], 2, 1),
+        (lambda x: x.masked_fill(x > 0.5, 0.0), 2, 0),
+        (lambda x: x[:, torch.arange(2)], 1, 1),  # the index comes from the host
+    ],
+)
+def test_kernels_and_syncs(work, kernels, syncs):
+    assert counted(work) == (kernels, syncs)
+
+
+def test_two_devices_fail():
+    with pytest.raises(RuntimeError, match="two devices"):
+        counted(lambda x: x + torch.ones(8))
+
+
+def test_values_follow_the_device():
+    with FakeCuda(values=True) as gpu:
+        image = gpu.put(IMAGE)
+        bright = image[(image * 2).view(1, 3, 8, 8) > 1]
+        image[:, 1:].fill_(3.0)
+        assert len(bright) == BRIGHT
+        assert image.sum().item() == pytest.approx(FIRST + 2 * 64 * 3)
+        assert bright.device.type == image.device.type == "cuda"
+
+
+def test_modules_autocast_as_on_a_gpu():
+    convolution = nn.Conv2d(3, 4, 3)
+    with FakeCuda() as gpu:
+        network, image = gpu.put(convolution), gpu.put(IMAGE)
+        with torch.autocast("cuda", torch.float16):
+            assert network(image).dtype == torch.float16
+    assert convolution.weight.device.type == "cpu"
+
+
+def test_a_sync_names_its_line():
+    from pdc_sfm.network.warp import warp
+
+    with FakeCuda() as gpu:
+        image = gpu.put(IMAGE)
+        with gpu.counting() as count:
+            image.sum().cpu()
+            warp(image, image[:, :2])
+    assert count.waits[0] == "_to_copy at the test"
+    assert all("network/warp.py" in line for line in count.waits[1:])
