@@ -165,8 +165,8 @@ class Ours:
         pairs, whole = exhaustive_pairs(list_images(scene.images)), self._work / f"{scene.source}_matches"
         for overwrite in ("no", "tracks"):
             with contextlib.suppress(SettingsError):
-                return match_pairs(pairs, scene.images, whole, self._settings, overwrite=overwrite, show=True)
-        return match_pairs(pairs, scene.images, whole, self._settings, overwrite="all", show=True)
+                return match_pairs(pairs, scene.images, whole, self._settings, overwrite=overwrite)
+        return match_pairs(pairs, scene.images, whole, self._settings, overwrite="all")
 
 
 class _StoredMatches:

@@ -13,6 +13,7 @@ from pdc_sfm import __version__
 from pdc_sfm.commands.common import VerbParser
 from pdc_sfm.errors import UserError
 from pdc_sfm.interrupts import KEPT, Interrupted, interruptible
+from pdc_sfm.logs import screen_log
 
 # verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`.
 VERBS = {
@@ -55,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with interruptible():
             args = _parse(parser, argv)
-            return args.run(args) or 0
+            with screen_log(getattr(args, "quiet", False)):
+                return args.run(args) or 0
     except UserError as error:
         return _say(error, 2)
     except KeyboardInterrupt as error:

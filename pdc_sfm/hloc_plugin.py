@@ -12,6 +12,7 @@ encodes both images anew for every pair, which `main` does not.
 from __future__ import annotations
 
 import copy
+import logging
 import sys
 import types
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,8 @@ from pdc_sfm.errors import SettingsError
 from pdc_sfm.settings import from_dict
 
 NAME = "pdcnet_plus"
+
+log = logging.getLogger(__name__)
 
 
 def _conf(output: str, max_error: float, cell_size: float, weights: str | None, side: int, **model: Any) -> dict:
@@ -79,10 +82,9 @@ def main(
         matches=matches,
         features_ref=references,
         overwrite="all" if overwrite else "no",
-        show=True,
     )
     for reason in result.loop.bad.values():
-        print(f"left out: {reason}", file=sys.stderr)
+        log.warning(f"left out: {reason}")
     return result.features, result.matches
 
 

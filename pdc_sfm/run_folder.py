@@ -19,6 +19,7 @@
     sift.json            the same queries by SIFT, as localisation.json, and its row: {"row": metrics row, "queries": ...}
     sift/                SIFT's files: features.h5, matches.h5, sfm/, results.txt
     report.html
+    log.txt              what was said, with the time; of every time the command ran
 
 run.json:
     kind       "scene" or "images"
@@ -42,6 +43,7 @@ from pdc_sfm.errors import FormatError
 from pdc_sfm.files import write_text
 
 RECORD = "run.json"
+LOG = "log.txt"
 PACKAGES = ("pdc-sfm", "torch", "numpy", "scipy", "opencv-python-headless", "h5py", "pycolmap")
 
 

@@ -18,7 +18,7 @@ def run(images: Path, mapped: Path, queries: Path, retrieval: Path, output: Path
     # lead to its points; the queries' own points are kept exact, since no track needs to share them.
     features = mapped / f"feats_{matching.output}.h5"
     exact = dataclasses.replace(matching, tracks=dataclasses.replace(matching.tracks, max_keypoints=None))
-    matched = match_pairs(retrieval, images, output, exact, features_ref=[features], show=True)
+    matched = match_pairs(retrieval, images, output, exact, features_ref=[features])
 
     # Matches to points of the map, then a pose that agrees with most of them. Failed queries are named and left out.
     results = output / "results.txt"

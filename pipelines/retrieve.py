@@ -13,7 +13,7 @@ from pdc_sfm.settings import load_settings
 def run(images: Path, queries: Path, database: Path, top: int, output: Path, settings: RetrievalSettings) -> None:
     # Rank the database by the number of confident matches with each query. Counts are kept beside the list: the same
     # call goes on where it was stopped, and another `top` counts nothing again.
-    result = retrieve(images, queries, database, output, top, settings, show=True)
+    result = retrieve(images, queries, database, output, top, settings)
 
     # A query that nothing matches has no row; it is better to know than to match it with images of other places.
     for name in result.silent:

@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,16 @@ def shared() -> Path:
         pytest.skip("needs the folder of real data beside the project, which is not here")
     return folder
 
+
+
+@pytest.fixture
+def said(caplog):
+    """What the package said since the last call, without how far its loops are."""
+    caplog.set_level(logging.INFO, "pdc_sfm")
+
+    def take() -> list[str]:
+        lines = [record.getMessage() for record in caplog.records if record.name != "pdc_sfm.progress"]
+        caplog.clear()
+        return lines
+
+    return take

@@ -6,7 +6,6 @@ The steps are those of the benchmark's own script (README of CHALLENGE_SITE), on
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +125,6 @@ def run_challenge(
     match: Matcher,
     settings: ChallengeSettings | None = None,
     matching: Any = None,
-    say: Callable[[str], None] = print,
     verbose: bool = False,
 ) -> ChallengeResult:
     """From the dataset's folder to the file one uploads, in `output`.
@@ -141,7 +139,7 @@ def run_challenge(
     given = {"pairs": file_digest(dataset.challenge_pairs), "database": file_digest(dataset.challenge_database)}
     version = {**describe_dataset(dataset), **given}
     with exclusive(run.file("steps.json")), colmap_log(verbose):
-        steps = Steps(output, say)
+        steps = Steps(output)
         steps.run("pairs", version, [run.file("pairs.txt")], run.write_pairs)
         steps.run("reference poses", None, [run.file("sfm_empty") / SUMMARY], run.write_reference)
         steps.run("matching", matching, [features, matches], run.match_all, [run.file("matches.raw")])

@@ -10,8 +10,8 @@ import pycolmap
 from pdc_sfm.aachen.reference import read_database_images
 from pdc_sfm.colmap.io import database as db
 from pdc_sfm.colmap.io.inputs import open_inputs
-from pdc_sfm.colmap.progress import progress
 from pdc_sfm.files import atomic_path
+from pdc_sfm.progress import progress
 from pdc_sfm.store.pair_lists import read_pairs, write_pairs
 
 CHUNK = 200  # pairs verified at a time, so that an interrupted run repeats little

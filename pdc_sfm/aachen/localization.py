@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from pdc_sfm.pipeline.matching import Matcher
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.settings import require, require_file_name, result_settings
 from pdc_sfm.store.pair_lists import read_retrieval, write_pairs
+
+log = logging.getLogger(__name__)
 
 # Finds database images for queries: (images, queries, database, number, pair list to write).
 Retriever = Callable[[Path, list[str], list[str], int, Path], None]
@@ -131,7 +134,6 @@ def run_localization(
     settings: AachenSettings | None = None,
     matching: Any = None,
     retrieving: Any = None,
-    say: Callable[[str], None] = print,
     verbose: bool = False,
 ) -> tuple[Path, LocalizationResult]:
     """From the dataset's folder to the file one uploads, and its content.
@@ -154,7 +156,7 @@ def run_localization(
         return [run.file(f"{name}.raw")]
 
     with exclusive(run.file("steps.json")):
-        steps = Steps(output, say)
+        steps = Steps(output)
         poses = [run.file("sfm_reference") / SUMMARY, run.file("pairs-db.txt")]
         steps.run("reference poses", version, poses, run.write_reference)
         steps.run("matching", matching, [run.file("features.h5"), run.file("matches.h5")], run.match_database, raw("matches"))
@@ -164,5 +166,5 @@ def run_localization(
         steps.run("retrieval", queries, [run.file("pairs-query.txt")], run.find_pairs, counts)
         files = [run.file("features-query.h5"), run.file("matches-query.h5")]
         steps.run("matching queries", matching, files, run.match_queries, raw("matches-query"))
-        say("localisation ...")
+        log.info("localisation ...")
         return results, run.localize(results)

@@ -15,8 +15,8 @@ from pdc_sfm.colmap.io.models import (
     summarize,
 )
 from pdc_sfm.colmap.options import pipeline_options
-from pdc_sfm.colmap.progress import progress
 from pdc_sfm.files import atomic_folder
+from pdc_sfm.progress import progress
 
 
 def triangulate_database(

@@ -16,11 +16,14 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.logs import run_log
+from pdc_sfm.run_folder import LOG
 
 if TYPE_CHECKING:
     from pdc_sfm.aachen.localization import Retriever
@@ -34,6 +37,8 @@ LOCALIZE = {
     "retrieve": "pdc_sfm.retrieval.settings:RetrievalSettings",
 }
 CHALLENGE = {"": "pdc_sfm.aachen.challenge:ChallengeSettings", **MATCHING}
+
+log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return args.work(args, dataset)
     except LayoutError as error:
         for problem in error.problems:
-            print(f"missing: {problem}", file=sys.stderr)
+            log.warning(f"missing: {problem}")
         count = len(error.problems)
         print(
             f"pdc-sfm: Aachen {args.version} in {args.dataset} is not complete: {count} missing, see above and "
@@ -83,18 +88,19 @@ def _localize(args: argparse.Namespace, dataset: Any) -> int:
         check_localization(dataset, args.retrieval)
         print(f"Aachen {args.version} in {args.dataset} is complete")
         return 0
-    path, result = run_localization(
-        dataset,
-        args.output,
-        engine_matcher(matching, args.keypoints),
-        args.retrieval or retriever(finding),
-        settings,
-        describe_matching(matching, args.keypoints),
-        retrieving=None if args.retrieval else describe(finding),
-        verbose=args.verbose,
-    )
+    with run_log(args.output / LOG):
+        path, result = run_localization(
+            dataset,
+            args.output,
+            engine_matcher(matching, args.keypoints),
+            args.retrieval or retriever(finding),
+            settings,
+            describe_matching(matching, args.keypoints),
+            retrieving=None if args.retrieval else describe(finding),
+            verbose=args.verbose,
+        )
     for line in result.left_out:
-        print(f"left out: {line}", file=sys.stderr)
+        log.warning(f"left out: {line}")
     for name, reason in result.failed.items():
         print(f"not localised: {name}: {reason}")
     print(f"{result} -> {path}")
@@ -113,9 +119,10 @@ def _challenge(args: argparse.Namespace, dataset: Any) -> int:
         print(f"Aachen {args.version} in {args.dataset} is complete")
         return 0
     matcher, described = engine_matcher(matching, args.keypoints), describe_matching(matching, args.keypoints)
-    result = run_challenge(dataset, args.output, matcher, settings, described, verbose=args.verbose)
+    with run_log(args.output / LOG):
+        result = run_challenge(dataset, args.output, matcher, settings, described, verbose=args.verbose)
     for line in result.left_out:
-        print(f"left out: {line}", file=sys.stderr)
+        log.warning(f"left out: {line}")
     for name in result.unregistered:
         print(f"not registered: {name}")
     print(f"{result} -> {result.path}")
@@ -152,6 +159,6 @@ def retriever(settings: RetrievalSettings) -> Retriever:
     from pdc_sfm.retrieval import retrieve
 
     def find(images: Path, queries: list[str], database: list[str], count: int, target: Path) -> None:
-        tell(retrieve(images, queries, database, target, count, settings, show=True))
+        tell(retrieve(images, queries, database, target, count, settings))
 
     return find

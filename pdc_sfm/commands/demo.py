@@ -12,6 +12,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import functools
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
@@ -30,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from pdc_sfm.demo import format_table
+    from pdc_sfm.logs import run_log
+    from pdc_sfm.run_folder import LOG
     from pdc_sfm.settings import load_settings
     from pdc_sfm.weights import weights_path
 
@@ -38,9 +42,15 @@ def run(args: argparse.Namespace) -> int:
 
         settings = demo_settings(args.config, args.settings)
         weights_path(settings.match.weights)  # says at once if the model is missing
-        run_scene(args.output, settings)
+        work = functools.partial(run_scene, args.output, settings)
     else:
         from pdc_sfm.demo import PhotographSettings, run_photographs
 
-        run_photographs(args.images, args.output, load_settings(PhotographSettings, args.config, args.settings))
+        settings = load_settings(PhotographSettings, args.config, args.settings)
+        work = functools.partial(run_photographs, args.images, args.output, settings)
+    with run_log(args.output / LOG):
+        folder = work()
+    report = folder / "report.html"
+    print(f"\n{format_table(folder.record['metrics'])}\n")
+    print(f"report: {report}" if settings.report and report.is_file() else f"results: {folder.path}")
     return 0

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.progress import progress
 
 NAMES = ("megadepth", "robotcar", "eth3d", "kitti", "hpatches", "hpatches240", "yfcc", "scannet")
 
@@ -55,7 +56,7 @@ def _flow(args: argparse.Namespace) -> None:
 
     settings = _settings(args)
     parts = open_parts(args.subverb, args.data, args.pairs, args.images)
-    with _bar(count_pairs(parts, args.limit)) as bar:
+    with progress(None, "evaluation", "pair", count_pairs(parts, args.limit)) as bar:
         result = evaluate_dataset(args.subverb, parts, _matcher(args, settings), settings, args.limit, bar.tell)
     print(result.text("ours" if args.weights is None else Path(args.weights).stem))
     _write(args, settings, result.summary())
@@ -72,7 +73,7 @@ def _mma(args: argparse.Namespace) -> None:
     from pdc_sfm.evaluation.plots import plot_accuracy
 
     settings = _settings(args)
-    with _bar(None) as bar:
+    with progress(None, "evaluation", "pair") as bar:
         result = evaluate_mma(args.data, _matcher(args, settings), settings, args.limit, bar.tell)
     print(result.text())
     _write(args, settings, result.summary())
@@ -91,7 +92,7 @@ def _poses(args: argparse.Namespace) -> None:
         raise SettingsError(f"{args.subverb} needs --pairs: SuperGlue's list of pairs with ground truth")
     settings = _settings(args)
     pairs = read_pose_list(args.pairs, args.images or args.data)[: args.limit]
-    with _bar(len(pairs)) as bar:
+    with progress(None, "evaluation", "pair", len(pairs)) as bar:
         groups = evaluate_poses(pairs, _matcher(args, settings), settings, bar.tell)
     summary = summarize(groups)
     rows = [[method, *(f"{v:.2f}" for v in values)] for method, values in POSES[args.subverb].items()]
@@ -130,17 +131,6 @@ def _matcher(args: argparse.Namespace, settings):
     if hasattr(settings, "select"):
         chosen["select"] = settings.select
     return load_matcher(args.weights, MatchSettings(**chosen), args.device)
-
-
-def _bar(total: int | None):
-    from tqdm import tqdm
-
-    class Bar(tqdm):
-        def tell(self, name: str) -> None:
-            self.set_postfix_str(name[-40:], refresh=False)
-            self.update()
-
-    return Bar(total=total, unit="pair", disable=None)
 
 
 def _write(args: argparse.Namespace, settings, summary: dict) -> None:

@@ -15,6 +15,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.progress import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from pdc_sfm.evaluation.known_cameras import neighbour_pairs
     from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, evaluate_poses
     from pdc_sfm.evaluation.pose_report import summarize, text
@@ -40,8 +39,8 @@ def run(args: argparse.Namespace) -> None:
     settings = load_settings(KnownCameraSettings, args.config, args.settings)
     pairs = neighbour_pairs(args.images, args.cameras, args.gaps)
     matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
-    with tqdm(total=len(pairs), unit="pair", disable=None) as bar:
-        groups = evaluate_poses(pairs, matcher, settings, lambda _: bar.update())
+    with progress(None, "evaluation", "pair", len(pairs)) as bar:
+        groups = evaluate_poses(pairs, matcher, settings, bar.tell)
     summary = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), **summarize(groups)}
     print(
         text(summary, f"{len(pairs)} pairs of {args.images}: matches near the epipolar line, pose errors (%, degrees)")

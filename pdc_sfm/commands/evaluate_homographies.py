@@ -14,6 +14,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.progress import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from pdc_sfm.evaluation.homographies import HomographySettings, evaluate_homographies
     from pdc_sfm.evaluation.homography_report import summarize, text, write_results
     from pdc_sfm.matcher import MatchSettings, load_matcher
@@ -42,13 +41,8 @@ def run(args: argparse.Namespace) -> None:
     photos = open_photographs(args.images, "validation" if args.held_out else "all")
     matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
     total = settings.count * (len(settings.kinds) + (len(photos) > 1))
-    with tqdm(total=total, unit="pair", disable=None) as bar:
-
-        def progress(kind: str, _: object) -> None:
-            bar.set_description(kind)
-            bar.update()
-
-        result = evaluate_homographies(photos, matcher, settings, progress)
+    with progress(None, "evaluation", "pair", total) as bar:
+        result = evaluate_homographies(photos, matcher, settings, lambda kind, _: bar.tell(kind))
     summary = summarize(result, settings, str(args.weights or "built-in"))
     print(photos.summary())
     print(text(summary))

@@ -16,6 +16,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.progress import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from pdc_sfm.evaluation.homography_report import summarize, text, write_results
     from pdc_sfm.evaluation.homography_sets import evaluate_sets, find_sets
     from pdc_sfm.matcher import MatchSettings, load_matcher
@@ -39,13 +38,8 @@ def run(args: argparse.Namespace) -> None:
     settings = load_settings(MatchSettings, args.config, args.settings)
     sets = find_sets(args.images, args.sets)
     matcher = load_matcher(args.weights, settings, args.device)
-    with tqdm(total=sum(map(len, sets.values())), unit="pair", disable=None) as bar:
-
-        def progress(name: str) -> None:
-            bar.set_description(name)
-            bar.update()
-
-        result = evaluate_sets(sets, matcher, args.each, progress)
+    with progress(None, "evaluation", "pair", sum(map(len, sets.values()))) as bar:
+        result = evaluate_sets(sets, matcher, args.each, bar.tell)
     summary = summarize(result, settings, str(args.weights or "built-in"))
     print(text(summary))
     for path in write_results(args.output, result, summary):

@@ -12,6 +12,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.progress import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from pdc_sfm.evaluation.dense_scores import DenseScores
     from pdc_sfm.evaluation.plots import plot_calibration, plot_sparsification
     from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, evaluate_scene, scene_pairs, summarize, text
@@ -39,8 +38,8 @@ def run(args: argparse.Namespace) -> None:
     truth = SceneTruth(folder)
     pairs = scene_pairs(truth, settings)
     matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
-    with tqdm(total=len(pairs), unit="pair", disable=None) as bar:
-        groups = evaluate_scene(truth, pairs, matcher, settings, lambda _: bar.update())
+    with progress(None, "evaluation", "pair", len(pairs)) as bar:
+        groups = evaluate_scene(truth, pairs, matcher, settings, bar.tell)
     summary = summarize(groups)
     print(text(summary))
     content = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), "groups": summary}
@@ -55,7 +54,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _rendered(folder: Path) -> Path:
     """The scene of the default settings, on all cores, unless it is there."""
-    from pdc_sfm.colmap.progress import progress
     from pdc_sfm.processes import core_count
     from pdc_sfm.scenes import SceneSettings, write_scene
 

@@ -9,10 +9,12 @@ Example:
 from __future__ import annotations
 
 import argparse
-import sys
+import logging
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+
+log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +32,10 @@ def run(args: argparse.Namespace) -> int:
 
     settings = load_settings(KeypointSettings, args.config, args.settings)
     result = export_keypoints(
-        args.images, args.output, settings, overwrite=args.overwrite, strict=args.strict, show=sys.stderr.isatty()
+        args.images, args.output, settings, overwrite=args.overwrite, strict=args.strict
     )
     for reason in result.left_out:
-        print(f"left out: {reason}", file=sys.stderr)
+        log.warning(f"left out: {reason}")
     mean = result.keypoints / max(result.new, 1)
     print(f"{result.new} images with {mean:.0f} keypoints each; {result.images} in all -> {args.output}")
     return 1 if result.left_out else 0

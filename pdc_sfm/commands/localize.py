@@ -13,10 +13,12 @@ Example:
 from __future__ import annotations
 
 import argparse
-import sys
+import logging
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+
+log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     inputs = (args.model, args.queries, args.retrieval, args.features, args.matches)
     result = localize(*inputs, args.output, settings)
     for line in result.left_out:
-        print(f"left out: {line}", file=sys.stderr)
+        log.warning(f"left out: {line}")
     for name, reason in result.failed.items():
         print(f"not localised: {name}: {reason}")
     print(f"{result} -> {args.output}")

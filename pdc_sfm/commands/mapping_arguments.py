@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ from pdc_sfm.commands.common import add_settings
 
 if TYPE_CHECKING:
     from pdc_sfm.colmap.io.models import MappingResult
+
+log = logging.getLogger(__name__)
 
 
 def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> None:
@@ -27,7 +29,7 @@ def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> Non
 def tell(result: MappingResult, output: Path) -> int:
     """Print the result of a mapping. Returns 1 if something of the input could not be used."""
     for line in result.left_out:
-        print(f"left out: {line}", file=sys.stderr)
+        log.warning(f"left out: {line}")
     for line in result.remarks:
         print(line)
     print(f"{result.summary} -> {output}")

@@ -12,7 +12,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import sys
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from pdc_sfm.commands.common import add_settings
 if TYPE_CHECKING:
     from pdc_sfm.engine.run import MatchResult
 
+log = logging.getLogger(__name__)
 SHOWN = 20  # bad images listed by name
 
 
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="no",
         help="begin anew; tracks: keep the raw matches and make only the two files again",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    parser.add_argument("--quiet", action="store_true", help="only warnings, no progress")
     add_settings(parser, "pdc_sfm.engine.run:RunSettings")
 
 
@@ -66,7 +67,6 @@ def run(args: argparse.Namespace) -> int:
         overwrite=args.overwrite,
         strict=args.strict,
         wait=args.wait,
-        show=not args.quiet,
     )
     return tell(result)
 
@@ -79,7 +79,7 @@ def tell(result: MatchResult) -> int:
     if result.with_itself:
         print(f"{result.with_itself} lines of the list pair an image with itself: left out")
     for remark in loop.remarks:
-        print(remark, file=sys.stderr)
+        log.warning(remark)
     if loop.pairs:
         print(f"matched {loop.pairs} pairs with {loop.encoded} encodings of {loop.images} images")
     if summary is None:
@@ -90,12 +90,12 @@ def tell(result: MatchResult) -> int:
             f"{summary.matches} matches of {summary.pairs} pairs"
         )
         if not summary.matches:
-            print("left out: no match was found at all; try a lower select.threshold", file=sys.stderr)
+            log.warning("left out: no match was found at all; try a lower select.threshold")
     print(f"features {result.features}\nmatches {result.matches}")
     for reason in list(loop.bad.values())[:SHOWN]:
-        print(f"left out: {reason}", file=sys.stderr)
+        log.warning(f"left out: {reason}")
     if len(loop.bad) > SHOWN:
-        print(f"left out: {len(loop.bad) - SHOWN} more images", file=sys.stderr)
+        log.warning(f"left out: {len(loop.bad) - SHOWN} more images")
     if loop.bad:
-        print(f"left out: {len(loop.skipped)} of {result.pairs} pairs, for {len(loop.bad)} bad images", file=sys.stderr)
+        log.warning(f"left out: {len(loop.skipped)} of {result.pairs} pairs, for {len(loop.bad)} bad images")
     return 1 if loop.bad or (summary is not None and not summary.matches) else 0

@@ -14,7 +14,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import sys
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from pdc_sfm.commands.common import add_settings
 if TYPE_CHECKING:
     from pdc_sfm.retrieval import RetrievalResult
 
+log = logging.getLogger(__name__)
 SHOWN = 20  # bad images and silent queries listed by name
 
 
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--codes", type=Path, help="folder of database codes, to share with other runs (with the counts)"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    parser.add_argument("--quiet", action="store_true", help="only warnings, no progress")
     add_settings(parser, "pdc_sfm.retrieval.settings:RetrievalSettings")
 
 
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     settings = load_settings(RetrievalSettings, args.config, args.settings)
     files = {"counts": args.counts, "codes": args.codes}
     result = retrieve(
-        args.images, args.queries, args.database, args.output, args.top, settings, **files, show=not args.quiet
+        args.images, args.queries, args.database, args.output, args.top, settings, **files
     )
     return tell(result)
 
@@ -57,8 +58,8 @@ def tell(result: RetrievalResult) -> int:
     lines = [f"no confident match: {name}" for name in result.silent if name not in result.bad]
     lines += [f"left out: {reason}" for reason in result.bad.values()]
     for line in lines[:SHOWN]:
-        print(line, file=sys.stderr)
+        log.warning(line)
     if len(lines) > SHOWN:
-        print(f"... and {len(lines) - SHOWN} more such images", file=sys.stderr)
+        log.warning(f"... and {len(lines) - SHOWN} more such images")
     print(f"{result} -> {result.pairs}")
     return 1 if lines else 0

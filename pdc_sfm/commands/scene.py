@@ -8,11 +8,11 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
 from pdc_sfm.processes import core_count
+from pdc_sfm.progress import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,15 +33,11 @@ def run(args: argparse.Namespace) -> None:
     from pdc_sfm.settings import load_settings
 
     settings = load_settings(SceneSettings, args.config, args.settings)
-    if args.layout == "aachen":
-        write_aachen(args.output, settings, args.version, args.workers, _progress)
-    else:
-        write_scene(args.output, settings, args.workers, _progress)
+    with progress(None, "scene", "image", settings.total) as bar:
+        if args.layout == "aachen":
+            write_aachen(args.output, settings, args.version, args.workers, lambda *what: bar.tell(what[-1]))
+        else:
+            write_scene(args.output, settings, args.workers, lambda *what: bar.tell(what[-1]))
     print(
         f"{settings.database} database, {settings.day_queries} day and {settings.night_queries} night images in {args.output}"
     )
-
-
-def _progress(done: int, total: int, name: str) -> None:
-    end = "\n" if done == total else "\r"
-    print(f"{done}/{total} {name:<60}", end=end, file=sys.stderr, flush=True)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.demo.table import format_table
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.run_folder import RunFolder
+
+log = logging.getLogger(__name__)
 
 
 class Chain:
     """A chain of steps (`pipeline.steps.Steps`) with times and results for the record of the run."""
 
-    def __init__(self, folder: RunFolder, say: Callable[[str], None] = print):
-        self.folder, self._say = folder, say
-        self._steps = Steps(folder.path, say=lambda _: None)
+    def __init__(self, folder: RunFolder):
+        self.folder = folder
+        self._steps = Steps(folder.path, level=logging.DEBUG)
 
     def run(
         self, name: str, settings: Any, outputs: Sequence[Path], work: Callable[[], str], rest: Sequence[Path] = ()
@@ -35,24 +37,24 @@ class Chain:
             self.folder.note_step(name, time.monotonic() - start, now[0])
 
         self._steps.run(name, settings, outputs, timed, rest)
-        step = self.folder.step(name)
-        self._say(f"{name:<18} {step['summary']:<72} " + (f"{step['seconds']:6.1f} s" if now else "done before"))
+        self._tell(name, bool(now))
 
     def finish(self, rows: list[dict[str, Any]], report: bool) -> None:
-        """Record the table, write the report, show both."""
+        """Record the table, write the report."""
         self.folder.finish(rows)
-        written = self._report() if report else None
+        if report and importlib.util.find_spec("pdc_sfm.report") is not None:
+            self._report()
         seconds = sum(step["seconds"] for step in self.folder.record["steps"])
-        self._say(f"{'total':<18} {'':<72} {seconds:6.1f} s\n\n{format_table(rows)}\n")
-        self._say(f"report: {written}" if written else f"results: {self.folder.path}")
+        log.info("%-18s %-72s %6.1f s", "total", "", seconds)
 
-    def _report(self) -> Path | None:
-        if importlib.util.find_spec("pdc_sfm.report") is None:
-            return None
+    def _tell(self, name: str, now: bool) -> None:
+        step = self.folder.step(name)
+        log.info("%-18s %-72s %s", name, step["summary"], f"{step['seconds']:6.1f} s" if now else "done before")
+
+    def _report(self) -> None:
         from pdc_sfm.report import write_report
 
         start = time.monotonic()
         path = write_report(self.folder.path)
         self.folder.note_step("report", time.monotonic() - start, path.name)
-        self._say(f"{'report':<18} {path.name:<72} {self.folder.step('report')['seconds']:6.1f} s")
-        return path
+        self._tell("report", True)

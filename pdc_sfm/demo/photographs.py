@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 from pdc_sfm.colmap.io.models import SUMMARY, ReconstructionError
 from pdc_sfm.colmap.mapping.reconstruction import reconstruct
 from pdc_sfm.colmap.mapping.sift_files import match_sift
-from pdc_sfm.colmap.progress import progress
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.method import describe_matches
 from pdc_sfm.demo.settings import PhotographSettings, retrieval_settings
@@ -24,10 +23,13 @@ from pdc_sfm.files import exclusive
 from pdc_sfm.images import list_images, read_image
 from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
 from pdc_sfm.processes import core_count
+from pdc_sfm.progress import progress
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json
 from pdc_sfm.settings import result_settings, to_dict
 from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
+
+log = logging.getLogger(__name__)
 
 
 def run_photographs(
@@ -37,7 +39,6 @@ def run_photographs(
     *,
     match: Matcher | None = None,
     network: Any = None,
-    say: Callable[[str], None] = print,
 ) -> RunFolder:
     """Reconstruct a folder of photographs, compare with SIFT, write the report. Stopped, it goes on."""
     settings, images, output = settings or PhotographSettings(), Path(images), Path(output)
@@ -46,17 +47,17 @@ def run_photographs(
     with exclusive(output / RECORD):
         folder = RunFolder(output)
         folder.begin("images", {"images": str(images.resolve()), **to_dict(settings)})
-        chain = Chain(folder, say)
-        chain.run("images", names, [folder / "images"], lambda: _link(images, names, folder, say))
+        chain = Chain(folder)
+        chain.run("images", names, [folder / "images"], lambda: _link(images, names, folder))
         if not _linked_to(images, folder):  # the photographs were moved: what was found in them holds
-            _link(images, names, folder, say)
+            _link(images, names, folder)
         chosen = list_images(folder / "images")
         _pair_step(chain, chosen, settings, network)
         ours = describe_matching(settings.match, None)
         _map_steps(chain, folder.path, "", match or engine_matcher(settings.match), ours, settings)
         rows = [model_row("pdc_sfm", folder / "sfm", len(chosen))]
         if settings.sift:
-            rows.append(_sift(chain, len(chosen), settings, say))
+            rows.append(_sift(chain, len(chosen), settings))
         chain.finish(rows, settings.report)
     return folder
 
@@ -75,7 +76,7 @@ def _is_inside(path: Path, folder: Path) -> bool:
     return path.resolve() != folder.resolve() and path.resolve().is_relative_to(folder.resolve())
 
 
-def _link(images: Path, names: list[str], folder: RunFolder, say: Callable[[str], None]) -> str:
+def _link(images: Path, names: list[str], folder: RunFolder) -> str:
     """Links to the readable images, under names that COLMAP's and hloc's lists can hold: they separate names by blanks."""
     target = folder / "images"
     shutil.rmtree(target, ignore_errors=True)
@@ -84,7 +85,7 @@ def _link(images: Path, names: list[str], folder: RunFolder, say: Callable[[str]
     good = [name for name in names if problems[name] is None]
     for name in names:
         if problems[name] is not None:
-            say(f"left out: {problems[name]}")
+            log.warning("left out: %s", problems[name])
     if len(good) < 2:
         raise ImageError(f"{images} holds {len(good)} readable of {len(names)} images: at least two are needed")
     taken: set[str] = set()
@@ -131,7 +132,7 @@ def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, net
             write_pairs(output, pairs)
             return f"all {len(pairs)} pairs of {len(names)} images"
         found = chain.folder / "retrieval.txt"
-        result = retrieve(images, names, names, found, settings.retrieved, finding, network=network, show=True)
+        result = retrieve(images, names, names, found, settings.retrieved, finding, network=network)
         pairs = unique_pairs((query, image.name) for query, images in result.found.items() for image in images)
         if not pairs:
             raise ReconstructionError("no two photographs have a confident match: do they show one place?")
@@ -160,13 +161,13 @@ def _map_steps(
     chain.run(f"{prefix}reconstruct", result_settings(settings.reconstruction), [sfm / SUMMARY], mapped)
 
 
-def _sift(chain: Chain, count: int, settings: PhotographSettings, say: Callable[[str], None]) -> dict[str, Any]:
+def _sift(chain: Chain, count: int, settings: PhotographSettings) -> dict[str, Any]:
     """The same pairs by SIFT."""
     try:
         _map_steps(chain, chain.folder / "sift", "SIFT ", match_sift, "sift", settings)
         row = model_row("SIFT", chain.folder / "sift" / "sfm", count)
     except ReconstructionError as error:  # the comparison fails, not the run
-        say(f"SIFT has no model: {error}")
+        log.warning("SIFT has no model: %s", error)
         row = empty_row("SIFT", count)
     write_json(chain.folder / "sift.json", {"row": row})
     return row

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from pathlib import Path
 from typing import Any
 
 from pdc_sfm.colmap.io.models import ReconstructionError
 from pdc_sfm.colmap.mapping.sift_files import match_sift
-from pdc_sfm.colmap.progress import progress
 from pdc_sfm.demo.cameras import write_queries
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.method import Method, Scene
@@ -18,11 +17,14 @@ from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.files import exclusive
 from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
 from pdc_sfm.processes import core_count
+from pdc_sfm.progress import progress
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json
 from pdc_sfm.scenes import Camera, read_cameras, write_scene
 from pdc_sfm.settings import to_dict
 from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
+
+log = logging.getLogger(__name__)
 
 
 def run_scene(
@@ -32,7 +34,6 @@ def run_scene(
     match: Matcher | None = None,
     network: Any = None,
     workers: int | None = None,
-    say: Callable[[str], None] = print,
 ) -> RunFolder:
     """Render the scene, map it, localise its queries, compare with SIFT, write the report. Stopped, it goes on.
 
@@ -43,13 +44,13 @@ def run_scene(
     with exclusive(output / RECORD):
         folder = RunFolder(output)
         folder.begin("scene", to_dict(settings))
-        chain = Chain(folder, say)
+        chain = Chain(folder)
         scene = _scene_steps(chain, settings, workers or core_count())
         ours = _ours(folder, scene, match, network)
         ours.run(chain, scene)
         rows = [ours.row(scene)]
         if settings.sift:
-            rows.append(_sift(chain, scene, say))
+            rows.append(_sift(chain, scene))
         chain.finish(rows, settings.report)
     return folder
 
@@ -85,7 +86,7 @@ def _ours(folder: RunFolder, scene: Scene, match: Matcher | None, network: Any) 
 
     def find(pairs: Path) -> str:
         lists = list(scene.queries), list(scene.database)
-        result = retrieve(scene.images, *lists, pairs, s.retrieved, finding, network=network, show=True)
+        result = retrieve(scene.images, *lists, pairs, s.retrieved, finding, network=network)
         return f"{result}{'; no confident match: ' * bool(result.silent)}{', '.join(result.silent)}"
 
     matcher = match or engine_matcher(s.match)
@@ -94,7 +95,7 @@ def _ours(folder: RunFolder, scene: Scene, match: Matcher | None, network: Any) 
     )
 
 
-def _sift(chain: Chain, scene: Scene, say: Callable[[str], None]) -> dict[str, Any]:
+def _sift(chain: Chain, scene: Scene) -> dict[str, Any]:
     """The same by SIFT; every query is matched with every database image, as retrieval is not compared."""
 
     def find(pairs: Path) -> str:
@@ -106,7 +107,7 @@ def _sift(chain: Chain, scene: Scene, say: Callable[[str], None]) -> dict[str, A
         sift.run(chain, scene)
         row = sift.row(scene)
     except ReconstructionError as error:  # the comparison fails, not the demo
-        say(f"SIFT has no model: {error}")
+        log.warning("SIFT has no model: %s", error)
         row = empty_row("SIFT", len(scene.database))
     record = localisation_record(sift.file("results.txt"), scene.true_queries)
     write_json(chain.folder / "sift.json", {"row": row, **record})

@@ -14,6 +14,7 @@ import numpy as np
 
 from pdc_sfm.engine.order import order_pairs
 from pdc_sfm.engine.work import Done, Matcher, MatchMany, Pair, PairWork, Plan
+from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.workers import LocalPool, Pool
 
@@ -40,17 +41,16 @@ def match_missing(
     readers: int = 2,
     batch: int = 1,
     strict: bool = False,
-    show: bool = False,
     match_many: MatchMany | None = None,
 ) -> LoopReport:
     """Match the pairs that the store lacks, in this process. A bad image costs its pairs, or ends a `strict` run."""
     options = {"memory": memory, "readers": readers, "batch": batch, "strict": strict, "match_many": match_many}
     with LocalPool(lambda: PairWork(folder, matcher, **options), batch) as pool:
-        return match_on(pool, pairs, store, memory=memory, show=show)
+        return match_on(pool, pairs, store, memory=memory)
 
 
 def match_on(
-    pool: Pool, pairs: Sequence[Pair], store: RawStore, *, memory: int, show: bool = False, bar: Any = None
+    pool: Pool, pairs: Sequence[Pair], store: RawStore, *, memory: int, bar: Any = None
 ) -> LoopReport:
     """Match the pairs that the store lacks on workers with `PairWork`, each with so many bytes for codes.
 
@@ -59,7 +59,7 @@ def match_on(
     loop = _Loop(store, bar)
     todo = [pair for pair in pairs if pair not in store]
     if todo and bar is None:
-        with _progress(len(pairs), len(pairs) - len(todo), show) as loop.bar:
+        with progress(None, "matching", "pair", len(pairs), len(pairs) - len(todo)) as loop.bar:
             loop.run(pool, todo, memory)
     elif todo:
         loop.run(pool, todo, memory)
@@ -109,9 +109,3 @@ def make_plan(names: list[str], pairs: Sequence[Pair], capacity: int) -> Plan:
     number = {name: i for i, name in enumerate(names)}
     array = np.array([(number[a], number[b]) for a, b in pairs], np.int64).reshape(-1, 2)
     return Plan(names, array[order_pairs(array, capacity)].astype(np.int32))
-
-
-def _progress(total: int, done: int, show: bool) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(total=total, initial=done, desc="matching", unit="pair", disable=None if show else True, smoothing=0.1)

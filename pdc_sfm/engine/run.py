@@ -92,7 +92,6 @@ def match_pairs(
     overwrite: Overwrite = "no",
     strict: bool = False,
     wait: bool = False,
-    show: bool = False,
 ) -> MatchResult:
     """Match all pairs of a list and write hloc's feature and match file.
 
@@ -125,10 +124,10 @@ def match_pairs(
                 weights = WeightsFile.of(settings.weights) if matcher is None else None
                 make = functools.partial(_work, settings, images.absolute(), matcher, anchors, strict, weights)
             with open_pool(settings.engine, settings.ray, make, device=settings.device, block=settings.batch) as pool:
-                loop = match_on(pool, unique, store, memory=parse_bytes(settings.memory), show=show)
+                loop = match_on(pool, unique, store, memory=parse_bytes(settings.memory))
         store.flush()
         with exclusive(features, wait=True):
-            summary = aggregate(store, unique, outputs, overwrite=overwrite != "no", show=show)
+            summary = aggregate(store, unique, outputs, overwrite=overwrite != "no")
     with_itself = sum(a == b for a, b in listed)
     return MatchResult(
         features, matches, raw, len(unique), loop, summary, len(listed) - len(unique) - with_itself, with_itself

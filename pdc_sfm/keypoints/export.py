@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.images import list_images, read_image
 from pdc_sfm.keypoints.detectors import make_detector
 from pdc_sfm.keypoints.types import KeypointSettings
+from pdc_sfm.progress import progress
 from pdc_sfm.settings import to_dict
 from pdc_sfm.store.feature_parts import FeatureParts, Features
 from pdc_sfm.store.pair_lists import check_name
@@ -40,7 +40,6 @@ def export_keypoints(
     names: Sequence[str] | None = None,
     overwrite: bool = False,
     strict: bool = False,
-    show: bool = False,
 ) -> ExportResult:
     """Detect keypoints in all images of a folder, or in the named ones, and write them to an hloc feature file.
 
@@ -58,7 +57,7 @@ def export_keypoints(
         made_with = {key: value for key, value in to_dict(settings).items() if key not in speed}
         parts = FeatureParts(output, made_with, overwrite=overwrite)
         missing = [name for name in wanted if name not in parts.done]
-        found = _detect(images, missing, settings, parts, strict, show) if missing else _Found()
+        found = _detect(images, missing, settings, parts, strict) if missing else _Found()
         if not parts.done:
             raise ImageError(f"none of the {len(wanted)} images of {images} could be read: {found.left_out[0]}")
         if parts.sources != [output]:
@@ -97,7 +96,7 @@ class KeypointWork:
 
 
 def _detect(
-    images: Path, names: Sequence[str], settings: KeypointSettings, parts: FeatureParts, strict: bool, show: bool
+    images: Path, names: Sequence[str], settings: KeypointSettings, parts: FeatureParts, strict: bool
 ) -> _Found:
     """Detect and keep: what workers send at once, what this process makes now and then."""
     result = _Found()
@@ -105,7 +104,8 @@ def _detect(
     reasons: dict[str, str] = {}
     local, begun = settings.engine == "local", time.monotonic()
     make = functools.partial(KeypointWork, images if local else images.absolute(), _found_anywhere(settings), strict)
-    with open_pool(settings.engine, settings.ray, make, device=settings.device) as pool, _bar(names, show) as bar:
+    bar = progress(None, "keypoints", "image", len(names))
+    with open_pool(settings.engine, settings.ray, make, device=settings.device) as pool, bar:
         for _, found in pool.run("detect", names, len(names)):
             pending |= {name: features for name, features in found.items() if isinstance(features, Features)}
             reasons |= {name: reason for name, reason in found.items() if isinstance(reason, str)}
@@ -130,9 +130,3 @@ def _keep(pending: dict[str, Features], parts: FeatureParts) -> int:
 def _found_anywhere(settings: KeypointSettings) -> KeypointSettings:
     """Workers may run in another folder."""
     return settings if settings.weights is None else replace(settings, weights=str(Path(settings.weights).absolute()))
-
-
-def _bar(names: Sequence[str], show: bool) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(total=len(names), desc="keypoints", unit="image", disable=not show)

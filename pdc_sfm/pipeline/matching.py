@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +12,8 @@ from pdc_sfm.settings import result_settings
 
 if TYPE_CHECKING:
     from pdc_sfm.engine.run import RunSettings
+
+log = logging.getLogger(__name__)
 
 
 class Matcher(Protocol):
@@ -23,7 +25,7 @@ class Matcher(Protocol):
     def __call__(self, images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None: ...
 
 
-def engine_matcher(settings: RunSettings, keypoints: Path | None = None, say: Callable[[str], None] = print) -> Matcher:
+def engine_matcher(settings: RunSettings, keypoints: Path | None = None) -> Matcher:
     """The network as a matcher. With `keypoints`, a feature file of a detector, matches are snapped to these."""
 
     from pdc_sfm.engine.run import match_pairs
@@ -34,9 +36,9 @@ def engine_matcher(settings: RunSettings, keypoints: Path | None = None, say: Ca
             chosen = dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
         references = [path for path in (fixed, keypoints) if path is not None]
         files = {"features": features, "matches": matches, "features_ref": references}
-        result = match_pairs(pairs, images, features.parent, chosen, **files, show=True)
+        result = match_pairs(pairs, images, features.parent, chosen, **files)
         for name, reason in result.loop.bad.items():
-            say(f"left out: {name}: {reason}")
+            log.warning("left out: %s: %s", name, reason)
 
     return match
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 from pdc_sfm.errors import OtherSettingsError
 from pdc_sfm.files import write_text
+
+log = logging.getLogger(__name__)
 
 
 class Steps:
@@ -20,9 +23,9 @@ class Steps:
     before it. What was done is recorded after each step, so a run may be stopped anywhere.
     """
 
-    def __init__(self, folder: Path, say: Callable[[str], None] = print):
+    def __init__(self, folder: Path, level: int = logging.INFO):
         self._record = folder / "steps.json"
-        self._say = say
+        self._level = level  # of what it says in the log
         self._chain = ""
         try:
             self._done: dict[str, str] = json.loads(self._record.read_text(encoding="utf-8"))
@@ -40,9 +43,9 @@ class Steps:
         text = json.dumps([self._chain, name, settings], sort_keys=True, default=str)
         self._chain = hashlib.sha256(text.encode()).hexdigest()
         if self._done.get(name) == self._chain and all(path.exists() for path in outputs):
-            self._say(f"{name}: done before")
+            log.log(self._level, "%s: done before", name)
             return
-        self._say(f"{name} ...")
+        log.log(self._level, "%s ...", name)
         self._done.pop(name, None)
         self._save()
         while True:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
+from pdc_sfm.progress import progress
 from pdc_sfm.retrieval.names import read_names
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.run_folder import write_json
@@ -65,7 +66,6 @@ def retrieve(
     counts: Path | str | None = None,
     codes: Path | str | None = None,
     network: PDCNet | None = None,
-    show: bool = False,
 ) -> RetrievalResult:
     """Rank the database images for each query by their number of confident matches; write pairs, best first.
 
@@ -82,7 +82,7 @@ def retrieve(
     check_listed(None, *lists[1])
     counts = Path(counts) if counts else output.with_suffix(".counts")
     with exclusive(output), ExitStack() as stack:
-        job = _Job(images, *lists, settings, counts, Path(codes) if codes else counts / "codes", network, show, stack)
+        job = _Job(images, *lists, settings, counts, Path(codes) if codes else counts / "codes", network, stack)
         result = RetrievalResult(output, bad=job.bad)
         ranked = job.cascade(top) if settings.mode == "cascade" else job.exhaustive()
         result.found = {query: found[:top] for query, found in ranked.items()}
@@ -96,14 +96,13 @@ def retrieve(
 class _Job:
     """One retrieval: its lists, its stores, its network."""
 
-    def __init__(self, images, queries, database, settings, counts, codes, network, show, stack: ExitStack):
+    def __init__(self, images, queries, database, settings, counts, codes, network, stack: ExitStack):
         self.images: Path = images
         self.queries: list[str] = queries
         self.database: list[str] = database
         self.settings: RetrievalSettings = settings
         self.counts: Path = counts
         self.codes: Path = codes
-        self.show: bool = show
         self.bad: dict[str, str] = {}
         self._stack = stack
         self._made_by = {"network": "given"} if network is not None else {"weights": _fingerprint(settings.weights)}
@@ -162,7 +161,7 @@ class _Job:
 
         match = full_settings(self.settings)
         store = self._store("full", {"dense": to_dict(match.dense), "select": to_dict(match.select)})
-        with self._bar("full network", total, "pair") as bar:
+        with progress(None, "full network", "pair", total) as bar:
             for block in blocks:
                 todo = [pair for pair in block if pair not in store and not self.bad.keys() & set(pair)]
                 bar.update(len(block) - len(todo))
@@ -179,7 +178,7 @@ class _Job:
 
         store = self._store("low", {"radius": self.settings.low_radius, "passes": PASSES})
         folder = CodeFolder(self.codes, self._made_by)
-        with exclusive(self.codes), self._bar("codes", len(self.database) + len(self.queries), "image") as bar:
+        with exclusive(self.codes), progress(None, "codes", "image", len(self.database) + len(self.queries)) as bar:
             missing = folder.missing(self.database)
             bar.update(len(self.database) - len(missing))
             for codes in self._encode(missing, bar):
@@ -206,7 +205,7 @@ class _Job:
 
         pairs = candidates(queries, folder, self.database, self.settings.candidates)
         batches = LowBatches(folder, queries, [pair for pair in pairs if pair not in store], self.settings.low_batch)
-        with self._bar("256 branch", len(pairs), "pair") as bar:
+        with progress(None, "256 branch", "pair", len(pairs)) as bar:
             bar.update(len(pairs) - batches.pairs)
             if not batches.pairs:
                 return
@@ -218,11 +217,6 @@ class _Job:
     def _store(self, name: str, settings: dict[str, Any]) -> CountStore:
         made_by = {**self._made_by, **settings}
         return self._stack.enter_context(open_raw_store(self.counts / name, made_by, kind=CountStore))
-
-    def _bar(self, label: str, total: int, unit: str) -> Any:
-        from tqdm import tqdm
-
-        return tqdm(total=total, desc=label, unit=unit, disable=None if self.show else True, smoothing=0.1)
 
 
 def _fingerprint(weights: str | None) -> str:

@@ -58,7 +58,6 @@ def aggregate(
     *,
     overwrite: bool = False,
     threads: int | None = None,
-    show: bool = False,
 ) -> Summary | None:
     """Write both files from the raw matches of `pairs`; None if that was done before.
 
@@ -96,7 +95,6 @@ def aggregate(
             match_file,
             run,
             pool,
-            show,
             outputs.uncertainty,
         )
         count = (write_by_flow if outputs.tracks.rule == "flow" else write_by_cells)(job)

@@ -11,10 +11,11 @@ import numpy as np
 
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
+from pdc_sfm.progress import progress
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.writers import write_matches
 from pdc_sfm.tracks.fusion import Arrival, TrackPoints, add_new, confirmed, each_arrival, image_order, place_tracks
-from pdc_sfm.tracks.hloc_tracks import IMAGES_AHEAD, OPEN_IMAGES, Job, Pair, link_all, progress, vote
+from pdc_sfm.tracks.hloc_tracks import IMAGES_AHEAD, OPEN_IMAGES, Job, Pair, link_all, vote
 from pdc_sfm.tracks.propagation import transfer
 from pdc_sfm.tracks.spill_cache import Shelf
 from pdc_sfm.tracks.voting import Keypoints, TrackSettings
@@ -26,7 +27,7 @@ def write_by_flow(job: Job) -> int:
     """Write keypoints and matches. Returns the number of matches."""
     carrier, order, total = _Carrier(job), image_order(job.done, job.fixed), 0
     seen = job.threads.map(carrier.look_at, order, IMAGES_AHEAD)
-    for name, view in zip(progress(order, "tracks", "image", job.show), seen):
+    for name, view in zip(progress(order, "tracks", "image"), seen):
         total += carrier.add(name, view)
     for name in job.free():
         if name not in carrier.pairs_of:  # an image none of whose pairs could be matched

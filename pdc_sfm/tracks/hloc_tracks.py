@@ -9,13 +9,13 @@ import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import h5py
 import numpy as np
 
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
+from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.writers import RUN, write_keypoints, write_matches
@@ -43,7 +43,6 @@ class Job:
     match_file: h5py.File
     run: str
     threads: Threads
-    show: bool = False
     uncertainty: Callable[[Size], float] | None = None  # pixels to which keypoints of an image of this size are known
 
     def is_query(self, name: str, pairs: Sequence[Pair]) -> bool:
@@ -88,7 +87,7 @@ def write_by_cells(job: Job) -> int:
         return vote(matches.values(), *sizes).best(settings.max_keypoints), image_size
 
     found = job.threads.map(keypoints_of, free, IMAGES_AHEAD)
-    for name, (keypoints, image_size) in zip(progress(free, "keypoints", "image", job.show), found):
+    for name, (keypoints, image_size) in zip(progress(free, "keypoints", "image"), found):
         job.write_keypoints(name, keypoints.points, keypoints.scores, image_size)
     return link_all(job, job.pairs, {name: 0.0 if name in exact else settings.max_error for name in job.names})
 
@@ -112,7 +111,7 @@ def link_all(job: Job, pairs: Sequence[Pair], max_errors: Mapping[str, float]) -
         return link(job.raw.read(pair), *map(keypoints, pair)) if pair in job.raw else NO_MATCHES
 
     total = 0
-    for pair, (matches, scores) in zip(progress(pairs, "matches", "pair", job.show), job.threads.map(linked, pairs)):
+    for pair, (matches, scores) in zip(progress(pairs, "matches", "pair"), job.threads.map(linked, pairs)):
         write_matches(job.match_file, *pair, matches, scores)
         total += len(matches)
     return total
@@ -122,10 +121,3 @@ def in_hloc_order(pairs: Sequence[Pair]) -> list[Pair]:
     """The order in which hloc lets pairs vote: by the fewer pairs that one of its images has, then by name."""
     degree = Counter(name for pair in pairs for name in pair)
     return sorted(pairs, key=lambda pair: (min(degree[pair[0]], degree[pair[1]]), pair))
-
-
-def progress(items: Sequence[Any], label: str, unit: str, show: bool) -> Any:
-    """The items, with a bar if it is to be shown, someone watches and there is something to do."""
-    from tqdm import tqdm
-
-    return tqdm(items, label, unit=unit, disable=None if show and items else True, smoothing=0.1)

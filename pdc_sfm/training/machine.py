@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
-import sys
 from dataclasses import dataclass
 
 import torch
 
 from pdc_sfm.errors import UserError
 from pdc_sfm.memory import keep_freed
+
+log = logging.getLogger(__name__)
 
 
 class TrainingError(UserError):
@@ -49,7 +51,7 @@ class Group:
 def say(text: str) -> None:
     """A line for the user, from one process only."""
     if os.environ.get("RANK", "0") == "0":
-        print(text, file=sys.stderr, flush=True)
+        log.info("%s", text)
 
 
 def join_group(device: str) -> Group:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from pdc_sfm.dense.strategies import Estimator, aligns
 from pdc_sfm.errors import CheckpointError, UserError
 from pdc_sfm.presets import preset_path
+from pdc_sfm.progress import progress
 from pdc_sfm.settings import load_settings, require
 from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
 from pdc_sfm.training import calibration
@@ -125,8 +125,8 @@ def calibrate(
     kinds = calibration_kinds(photos, open_cutouts(objects) if objects else None, scenes, pairs)
     fitting, judging = [], []
     for kind in kinds:
-        shown = tqdm((pair for part in (kind.fitting, kind.judging) for pair in part), kind.name, unit="pair")
-        shown.total = len(kind.fitting) + len(kind.judging)
+        both = itertools.chain(kind.fitting, kind.judging)
+        shown = iter(progress(both, kind.name, "pair", len(kind.fitting) + len(kind.judging)))
         fitting.append(calibration.observe(estimator, itertools.islice(shown, len(kind.fitting))))
         judging.append(calibration.observe(estimator, shown))
     judge = calibration.fit(fitting, JUDGE)

@@ -19,6 +19,7 @@ import torch
 
 from pdc_sfm.errors import CheckpointError, UserError
 from pdc_sfm.files import exclusive, remove_leftovers, write_text
+from pdc_sfm.progress import progress
 from pdc_sfm.settings import differences, to_dict
 from pdc_sfm.training import resume as checkpoint
 from pdc_sfm.training.batch import Batch, collate
@@ -115,12 +116,10 @@ class Trainer:
 
     def run(self) -> TrainResult:
         """All iterations that are left."""
-        from tqdm import tqdm
-
         s, p = self.settings, self.progress
         end = s.schedule.iterations
         stream = self.stream.run(p.iteration, end, s.workers)
-        shown = tqdm(initial=p.iteration, total=end, unit="it", disable=True if self.quiet else None, mininterval=2)
+        shown = progress(None, "training", "iteration", end, p.iteration, show=not self.quiet)
         if s.start_from and not p.iteration and self.group.leads:
             self._validate()  # so that one sees what training adds
         clock = self.saved = time.monotonic()

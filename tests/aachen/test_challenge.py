@@ -72,26 +72,27 @@ def test_each_pair_is_matched_once(finished):
         assert database.num_verified_image_pairs() == len(lines)
 
 
-def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, said):
     scene, dataset = write_dataset(tmp_path / "data", "1.0")
-    calls, lines = [], []
-    run_challenge(dataset, tmp_path / "out", exact_matcher(scene, calls), say=lines.append)
+    calls = []
+    run_challenge(dataset, tmp_path / "out", exact_matcher(scene, calls))
     first = (tmp_path / "out" / "Aachen_eval_[pdcnet_plus].txt").read_text()
     shutil.rmtree(tmp_path / "out" / "sfm_registered")
-    lines.clear()
-    run_challenge(dataset, tmp_path / "out", exact_matcher(scene, calls), say=lines.append)
+    said()
+    run_challenge(dataset, tmp_path / "out", exact_matcher(scene, calls))
     assert calls == ["pairs.txt"]
-    assert [line for line in lines if line.endswith("...")] == ["registration ..."]
+    assert [line for line in said() if line.endswith("...")] == ["registration ..."]
     assert (tmp_path / "out" / "Aachen_eval_[pdcnet_plus].txt").read_text() == first
 
 
-def test_other_matching_settings_repeat_what_depends_on_them(tmp_path):
+def test_other_matching_settings_repeat_what_depends_on_them(tmp_path, said):
     scene, dataset = write_dataset(tmp_path / "data", "1.0")
-    calls, lines = [], []
+    calls = []
     run_challenge(dataset, tmp_path / "out", exact_matcher(scene, calls), matching={"threshold": 0.1})
-    run_challenge(dataset, tmp_path / "out", exact_matcher(scene, calls), matching={"threshold": 0.2}, say=lines.append)
+    said()
+    run_challenge(dataset, tmp_path / "out", exact_matcher(scene, calls), matching={"threshold": 0.2})
     assert len(calls) == 2
-    assert [line for line in lines if "done before" in line] == ["pairs: done before", "reference poses: done before"]
+    assert [line for line in said() if "done before" in line] == ["pairs: done before", "reference poses: done before"]
 
 
 def test_an_interruption_inside_a_step_leaves_it_to_be_done(tmp_path):

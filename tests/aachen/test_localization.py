@@ -46,7 +46,7 @@ def test_covisible_images_are_matched(tmp_path):
     assert len(read_pairs(tmp_path / "out" / "pairs-query.txt")) == 3 * 3
 
 
-def test_retrieval_may_be_a_function(tmp_path):
+def test_retrieval_may_be_a_function(tmp_path, said):
     scene, dataset = write_dataset(tmp_path / "data", "1.0")
 
     def retrieve(images, queries, database, count, target):
@@ -56,9 +56,9 @@ def test_retrieval_may_be_a_function(tmp_path):
 
     _, result = run_localization(dataset, tmp_path / "out", exact_matcher(scene), retrieve, retrieving={"mode": "a"})
     assert len(result.poses) == 3
-    lines = []
-    run_localization(dataset, tmp_path / "out", exact_matcher(scene), retrieve, retrieving={"mode": "b"}, say=lines.append)
-    assert lines == [
+    said()
+    run_localization(dataset, tmp_path / "out", exact_matcher(scene), retrieve, retrieving={"mode": "b"})
+    assert said() == [
         "reference poses: done before",
         "matching: done before",
         "triangulation: done before",
@@ -68,16 +68,17 @@ def test_retrieval_may_be_a_function(tmp_path):
     ]
 
 
-def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, said):
     scene, dataset = write_dataset(tmp_path / "data", "1.0")
     retrieval = retrieval_list(tmp_path / "retrieval.txt")
-    calls, lines = [], []
+    calls = []
     arguments = (dataset, tmp_path / "out", exact_matcher(scene, calls), retrieval)
     run_localization(*arguments)
     shutil.rmtree(tmp_path / "out" / "sfm")
-    run_localization(*arguments, say=lines.append)
+    said()
+    run_localization(*arguments)
     assert calls == ["pairs-db.txt", "pairs-query.txt"]
-    assert [line for line in lines if line.endswith("...")] == ["triangulation ...", "localisation ..."]
+    assert [line for line in said() if line.endswith("...")] == ["triangulation ...", "localisation ..."]
 
 
 def must_not_match(*_):

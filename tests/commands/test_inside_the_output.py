@@ -118,7 +118,7 @@ def test_aachen(output, tmp_path, name):
         path.write_text(before.replace("db/0.png", name).replace("query/night/nexus5x/n0.png", name))
         assert path.read_text() != before
         with pytest.raises(UserError):
-            run_localization(dataset, output, exact_matcher(scene), output / "none.txt", say=lambda _: None)
+            run_localization(dataset, output, exact_matcher(scene), output / "none.txt")
         path.write_text(before)
 
 

@@ -34,35 +34,32 @@ def exact(scene):
     return match
 
 
-def test_a_folder_becomes_a_model(scene, tmp_path):
-    lines = []
+def test_a_folder_becomes_a_model(scene, tmp_path, said):
     settings = PhotographSettings(**QUIET)
-    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene), say=lines.append)
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene))
     record = RunFolder(tmp_path / "run").record
     assert record["kind"] == "images"
     assert [step["name"] for step in record["steps"]] == ["images", "pairs", "match", "reconstruct"]
     assert (record["metrics"][0]["registered"], record["metrics"][0]["images"]) == (6, 6)
-    assert "all 15 pairs of 6 images" in lines[1]
-    again = []
-    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=None, say=again.append)
-    assert sum(line.endswith("done before") for line in again) == 4
+    assert "all 15 pairs of 6 images" in said()[1]
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=None)
+    assert sum(line.endswith("done before") for line in said()) == 4
 
 
 def test_many_photographs_are_paired_by_retrieval(scene, tmp_path):
     settings = PhotographSettings(exhaustive=4, retrieved=4, **QUIET)
-    options = {"match": exact(scene), "network": FakeNetwork(), "say": lambda _: None}
+    options = {"match": exact(scene), "network": FakeNetwork()}
     run_photographs(tmp_path / "photos", tmp_path / "run", settings, **options)
     pairs = read_pairs(tmp_path / "run" / "pairs.txt")
     assert len({frozenset(pair) for pair in pairs}) == len(pairs) < 15
     assert {name for pair in pairs for name in pair} == set(NAMES)
 
 
-def test_unreadable_images_are_named_and_left_out(scene, tmp_path):
+def test_unreadable_images_are_named_and_left_out(scene, tmp_path, said):
     (tmp_path / "photos" / "5.png").write_bytes(b"not an image")
-    lines = []
     settings = PhotographSettings(**QUIET)
-    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene), say=lines.append)
-    assert [line for line in lines if "5.png is not a readable image" in line]
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene))
+    assert [line for line in said() if "5.png is not a readable image" in line]
     assert RunFolder(tmp_path / "run").record["metrics"][0]["images"] == 5
 
 
@@ -71,7 +68,7 @@ def test_names_with_blanks_are_linked_without_them_and_stay_apart(tmp_path):
     for name in ("my photo.png", "my_photo.png", "trip/a b.png", "trip-a_b.png"):
         write_image(tmp_path / "photos" / name, image)
     folder = RunFolder(tmp_path / "run")
-    _link(tmp_path / "photos", list_images(tmp_path / "photos"), folder, print)
+    _link(tmp_path / "photos", list_images(tmp_path / "photos"), folder)
     links = list_images(tmp_path / "run" / "images")
     assert len(links) == 4
     assert len({link.replace("/", "-") for link in links}) == 4  # as hloc's files name them
@@ -115,10 +112,11 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
         run_photographs(tmp_path / "none", tmp_path / "run")
 
 
-def test_photographs_that_were_moved_are_found_again_and_nothing_is_repeated(scene, tmp_path):
-    settings, lines = PhotographSettings(**QUIET), []
-    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene), say=lambda _: None)
+def test_photographs_that_were_moved_are_found_again_and_nothing_is_repeated(scene, tmp_path, said):
+    settings = PhotographSettings(**QUIET)
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene))
     (tmp_path / "photos").rename(tmp_path / "moved")
-    run_photographs(tmp_path / "moved", tmp_path / "run", settings, match=None, say=lines.append)
-    assert sum(line.endswith("done before") for line in lines) == 4
+    said()
+    run_photographs(tmp_path / "moved", tmp_path / "run", settings, match=None)
+    assert sum(line.endswith("done before") for line in said()) == 4
     assert (tmp_path / "run" / "images" / NAMES[0]).read_bytes() == (tmp_path / "moved" / NAMES[0]).read_bytes()

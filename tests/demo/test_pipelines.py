@@ -26,7 +26,7 @@ def script(monkeypatch):
         spec.loader.exec_module(module)
         small = RetrievalSettings(min_side=64)
 
-        def find(images, queries, database, output, top, settings=small, show=False):
+        def find(images, queries, database, output, top, settings=small):
             return retrieve(images, queries, database, output, top, settings, network=FakeNetwork())
 
         monkeypatch.setattr(module, "retrieve", find)
@@ -39,7 +39,7 @@ def test_demo(script, monkeypatch, tmp_path, capsys):
     module = script("demo")
     match = ExactMatcher(projected_scene(module, monkeypatch))
 
-    def match_pairs(pairs, images, output, settings, features=None, features_ref=(), show=False):
+    def match_pairs(pairs, images, output, settings, features=None, features_ref=()):
         features = features or output / "features.h5"
         matches = features.with_name(f"{pairs.stem}-matches.h5")
         match(images, pairs, features, matches)

@@ -20,24 +20,21 @@ def scene(monkeypatch):
     return projected_scene(scene_module, monkeypatch)
 
 
-def run(folder, scene, *words, match=None, lines=None):
+def run(folder, scene, *words, match=None):
     match = match or ExactMatcher(scene)
     settings = demo_settings(None, [*SETTINGS, *words])
-    run_scene(
-        folder, settings, match=match, network=FakeNetwork(), workers=1, say=(lines if lines is not None else []).append
-    )
+    run_scene(folder, settings, match=match, network=FakeNetwork(), workers=1)
     return match
 
 
-def test_all_steps_run_once_and_the_truth_is_found(scene, tmp_path):
-    lines = []
-    matcher = run(tmp_path, scene, "sift=false", lines=lines)
+def test_all_steps_run_once_and_the_truth_is_found(scene, tmp_path, said):
+    matcher = run(tmp_path, scene, "sift=false")
     assert matcher.calls == ["pairs.txt", "retrieval.txt"]
     record = RunFolder(tmp_path).record
     assert record["finished"]
     steps = ["scene", "pairs", "match", "triangulate", "retrieve", "match queries", "localise"]
     assert [step["name"] for step in record["steps"]] == steps
-    assert [line.split("  ")[0] for line in lines[: len(steps)]] == steps
+    assert [line.split("  ")[0] for line in said()[: len(steps)]] == steps
     (row,) = record["metrics"]
     assert (row["registered"], row["images"]) == (6, 6)
     assert row["reprojection_error"] < 0.01
@@ -65,7 +62,7 @@ def test_a_second_run_repeats_nothing_and_other_settings_only_what_depends_on_th
     run(tmp_path, scene, "sift=false")
     first = RunFolder(tmp_path).record["steps"]
     lines = []
-    assert run(tmp_path, scene, "sift=false", lines=lines).calls == []
+    assert run(tmp_path, scene, "sift=false").calls == []
     assert sum(line.endswith("done before") for line in lines) == 7
     assert RunFolder(tmp_path).record["steps"] == first
     assert run(tmp_path, scene, "sift=false", "retrieved=2").calls == ["retrieval.txt"]

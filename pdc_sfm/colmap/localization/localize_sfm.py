@@ -18,10 +18,10 @@ from pdc_sfm.colmap.io.results import result_names, write_logs, write_poses
 from pdc_sfm.colmap.localization.log import hloc_log, json_record
 from pdc_sfm.colmap.localization.query import LocalizedQuery, PoseSettings, Query, localize_query
 from pdc_sfm.colmap.options import thread_count
-from pdc_sfm.colmap.progress import progress
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive
 from pdc_sfm.pixels import to_colmap
+from pdc_sfm.progress import progress
 from pdc_sfm.settings import require, to_dict
 from pdc_sfm.store.pair_lists import read_retrieval
 from pdc_sfm.store.readers import FeatureFile, MatchFile, open_features, open_matches

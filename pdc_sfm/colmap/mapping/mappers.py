@@ -10,7 +10,7 @@ import pycolmap
 
 from pdc_sfm.colmap.io.cameras import INTRINSIC_LIMITS
 from pdc_sfm.colmap.options import merge_options, pipeline_options, thread_count
-from pdc_sfm.colmap.progress import progress
+from pdc_sfm.progress import progress
 
 Models = list[pycolmap.Reconstruction]  # the one with most images first
 FEWEST = 15  # points an image must see to count as registered

@@ -19,11 +19,11 @@ from pdc_sfm.colmap.mapping.mappers import Models, drop_bad_images, map_globally
 from pdc_sfm.colmap.mapping.two_stage import thin_out, triangulate_all
 from pdc_sfm.colmap.mapping.verification import VerificationSettings, unverified, verify_by_estimation
 from pdc_sfm.colmap.options import pipeline_options, thread_count
-from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.refinement.photometric import points_only, sharpen
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.files import atomic_folder, exclusive
+from pdc_sfm.progress import progress
 from pdc_sfm.settings import require, to_dict
 
 FEW_PARTNERS = 4

@@ -22,11 +22,11 @@ from pdc_sfm.colmap.mapping.verification import (
     verify_with_poses,
 )
 from pdc_sfm.colmap.options import pipeline_options, thread_count
-from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.refinement.photometric import points_only, sharpen
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import atomic_folder, exclusive
+from pdc_sfm.progress import progress
 from pdc_sfm.settings import require, to_dict
 
 

@@ -18,9 +18,9 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import INTRINSIC_LIMITS
-from pdc_sfm.colmap.progress import progress
 from pdc_sfm.colmap.refinement.observations import NEIGHBOURS, Observations, Surfaces, surfaces
 from pdc_sfm.colmap.refinement.patches import GRID, lay_over, sample
+from pdc_sfm.progress import progress
 
 ROUNDS = 2
 BLOCK = 50_000  # points at a time

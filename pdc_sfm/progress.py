@@ -1,0 +1,77 @@
+"""How far a loop is: a bar on a terminal, elsewhere a line now and then in the log. The one place that knows tqdm."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from tqdm import tqdm
+
+SECONDS = 30.0  # between two lines of a log
+
+log = logging.getLogger(__name__)
+
+
+def progress(
+    items: Iterable[Any] | None, label: str, unit: str, total: int | None = None, done: int = 0, show: bool = True
+) -> Progress:
+    """Wraps `items`, or counts with `update()`; `done` of the `total` were done before.
+
+    Nothing is shown if the logger `pdc_sfm` is set above INFO.
+    """
+    if items is not None and total is None and hasattr(items, "__len__"):
+        total = len(items)
+    quiet = not show or total == 0 or logging.getLogger("pdc_sfm").level > logging.INFO
+    return Progress(items, label, total, unit=unit, initial=done, disable=quiet, smoothing=0.1)
+
+
+class Progress(tqdm):
+    """tqdm whose lines go to the log: at INFO where there is no terminal to draw a bar on, else at DEBUG beside it."""
+
+    def __init__(self, *args: Any, **options: Any):
+        self._draws, self._said, self._ending = _is_terminal(sys.stderr), -SECONDS, False
+        super().__init__(*args, **options, file=sys.stderr if self._draws else io.StringIO())
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        if self._draws:
+            super().display(msg, pos)
+        now = time.monotonic()
+        if self._ending or now - self._said >= SECONDS:
+            self._said = now
+            log.log(logging.DEBUG if self._draws else logging.INFO, "%s", self.line())
+
+    def close(self) -> None:
+        self._ending = True
+        super().close()
+
+    def tell(self, what: str) -> None:
+        """One more is done: `what`."""
+        self.set_postfix_str(what[-40:], refresh=False)
+        self.update()
+
+    def line(self) -> str:
+        """What a log says: count, rate, time left or taken."""
+        known, seconds = self.total is not None, self.format_dict["elapsed"]
+        text = f"{self.desc}: {self.n:,}{f' of {self.total:,}' if known else ''} {self.unit}s"
+        done = self.n - self.initial
+        if done > 0 and seconds > 0:
+            rate = done / seconds
+            text += f", {rate:.1f} a second" if rate >= 0.95 else f", {1 / rate:.1f} s each"
+            if self._ending:
+                text += f", in {self.format_interval(seconds)}"
+            elif known:
+                text += f", {self.format_interval((self.total - self.n) / rate)} left"
+        return text + (f", {self.postfix}" if self.postfix else "")
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Whether a bar can be drawn: a terminal with a width. Some (of CI, of editors) say that they have none."""
+    try:
+        return stream.isatty() and os.get_terminal_size(stream.fileno()).columns > 0
+    except (AttributeError, OSError, ValueError):
+        return False
