@@ -93,7 +93,7 @@ def test_an_empty_list_says_nothing(caplog):
 
 
 def test_importing_installs_nothing():
-    code = "import logging, pdc_sfm.cli, pdc_sfm.engine.run, pdc_sfm.colmap.localize_sfm as _; "
+    code = "import logging, pdc_sfm.cli, pdc_sfm.engine.run, pdc_sfm.colmap.localization.localize_sfm as _; "
     code += "print(logging.getLogger('pdc_sfm').handlers, logging.getLogger().handlers, logging.getLogger('pdc_sfm').level)"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert said.stdout.strip() == "[] [] 0"

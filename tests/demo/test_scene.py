@@ -58,21 +58,21 @@ def test_the_record_of_each_query_says_how_far_it_is_or_why_it_is_missing(scene,
     assert "0 correspondences" in blind["reason"]
 
 
-def test_a_second_run_repeats_nothing_and_other_settings_only_what_depends_on_them(scene, tmp_path):
+def test_a_second_run_repeats_nothing_and_other_settings_only_what_depends_on_them(scene, tmp_path, said):
     run(tmp_path, scene, "sift=false")
     first = RunFolder(tmp_path).record["steps"]
-    lines = []
+    said()
     assert run(tmp_path, scene, "sift=false").calls == []
-    assert sum(line.endswith("done before") for line in lines) == 7
+    assert sum(line.endswith("done before") for line in said()) == 7
     assert RunFolder(tmp_path).record["steps"] == first
     assert run(tmp_path, scene, "sift=false", "retrieved=2").calls == ["retrieval.txt"]
 
 
-def test_results_of_other_settings_are_made_anew_even_where_they_could_not_be_mixed(scene, tmp_path):
+def test_results_of_other_settings_are_made_anew_even_where_they_could_not_be_mixed(scene, tmp_path, said):
     run(tmp_path, scene, "sift=false")
-    lines = []
-    assert run(tmp_path, scene, "sift=false", "retrieve.threshold=0.2", lines=lines).calls == ["retrieval.txt"]
-    assert sum(line.endswith("done before") for line in lines) == 4
+    said()
+    assert run(tmp_path, scene, "sift=false", "retrieve.threshold=0.2").calls == ["retrieval.txt"]
+    assert sum(line.endswith("done before") for line in said()) == 4
     with pytest.raises(SettingsError, match="threshold=2"):
         run(tmp_path, scene, "sift=false", "retrieve.threshold=2")
 
@@ -90,28 +90,26 @@ def test_an_interrupted_run_goes_on(scene, tmp_path):
     assert run(tmp_path, scene, "sift=false").calls == ["retrieval.txt"]
 
 
-def test_where_sift_finds_nothing_its_row_says_so_and_the_run_ends_well(scene, tmp_path):
-    lines = []
-    run(tmp_path, scene, lines=lines)
+def test_where_sift_finds_nothing_its_row_says_so_and_the_run_ends_well(scene, tmp_path, said):
+    run(tmp_path, scene)
     ours, sift = RunFolder(tmp_path).record["metrics"]
     assert (sift["method"], sift["points"]) == ("SIFT", 0)
     assert ours["points"] > 100
     assert json.loads((tmp_path / "sift.json").read_text())["row"] == sift
-    assert any(line.startswith("SIFT has no model") for line in lines)
+    assert any(line.startswith("SIFT has no model") for line in said())
 
 
-def test_the_report_is_the_last_step(scene, tmp_path, monkeypatch):
+def test_the_report_is_the_last_step(scene, tmp_path, monkeypatch, said):
     import pdc_sfm.report
 
     seen = []
     monkeypatch.setattr(
         pdc_sfm.report, "write_report", lambda folder: seen.append(RunFolder(folder).record) or folder / "report.html"
     )
-    lines = []
-    run(tmp_path, scene, "sift=false", "report=true", lines=lines)
+    run(tmp_path, scene, "sift=false", "report=true")
     assert seen[0]["finished"]
     assert len(seen[0]["metrics"]) == 1
-    assert lines[-1] == f"report: {tmp_path / 'report.html'}"
+    assert [line.split()[0] for line in said()[-2:]] == ["report", "total"]
 
 
 def test_a_table_has_a_row_for_each_method_and_recall_in_per_cent():
