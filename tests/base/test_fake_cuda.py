@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from fake_cuda import FakeCuda
 from torch import nn
+
+from pdc_sfm.network.fake_cuda import FakeCuda
 
 IMAGE = torch.rand(1, 3, 8, 8)
 BRIGHT, FIRST = int((IMAGE > 0.5).sum()), IMAGE[:, 0].sum().item()
@@ -85,3 +86,44 @@ def test_a_sync_names_its_line():
             warp(image, image[:, :2])
     assert count.waits[0] == "_to_copy at the test"
     assert all("network/warp.py" in line for line in count.waits[1:])
+
+
+def count_of(work):
+    with FakeCuda() as gpu:
+        image = gpu.put(IMAGE)
+        with gpu.counting() as count:
+            work(image)
+    return count
+
+
+def test_operations_and_bytes_of_a_convolution():
+    weights = torch.ones(4, 3, 3, 3)
+    with FakeCuda() as gpu:
+        image, weights = gpu.put(IMAGE), gpu.put(weights)
+        with gpu.counting() as count:
+            nn.functional.conv2d(image, weights, padding=1)
+    assert count.flops == 2 * (8 * 8) * 4 * (3 * 3 * 3)
+    assert count.nbytes == 4 * (3 * 64 + 4 * 27 + 4 * 64)  # image, weights, output
+    assert count.copied == 0
+
+
+def test_bytes_of_what_is_repeated_count_once():
+    assert count_of(lambda x: x[:, :1].expand(1, 3, 8, 8) + 1).nbytes == 4 * (64 + 3 * 64)
+
+
+def test_what_is_copied_to_the_host_is_counted_in_bytes_and_has_zeros_where_values_are_unknown():
+    found = []
+    count = count_of(lambda x: found.append((x * 2).cpu().numpy()))
+    assert (count.kernels, count.copied) == (1, 4 * 3 * 64)
+    assert found[0].shape == (1, 3, 8, 8)
+    assert not found[0].any()
+
+
+def test_what_leaves_inference_mode_is_counted():
+    with FakeCuda(values=True) as gpu:
+        with torch.inference_mode():
+            image = gpu.put(IMAGE) + 1
+        with torch.inference_mode(False), gpu.counting() as count:
+            found = image[0].cpu().numpy()
+    assert (count.copied, count.syncs) == (4 * 3 * 64, 1)
+    assert (found == (IMAGE + 1)[0].numpy()).all()

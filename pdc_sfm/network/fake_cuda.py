@@ -4,19 +4,11 @@
         network, image = gpu.put(network), gpu.put(torch.rand(1, 3, 480, 640))
         with gpu.counting() as count:
             network.encode(image)
-    count.kernels, count.syncs
+    count.kernels, count.syncs, count.flops
 
 The tensors are torch's FakeTensors: they have a device, a type and a shape, and mixing devices raises what CUDA would. Where
 a branch or a shape depends on values (`.item()`, `nonzero`), use `FakeCuda(values=True)`: every tensor then also carries its
-values, computed on the CPU beside it.
-
-What counts, one for each aten operation that reaches the device:
-- kernel: whatever computes or copies on the device. Views and other changes of metadata do not, nor does allocation
-  (`empty`), nor copies between host and device. An operation that launches several kernels (a sort) counts as one.
-- sync: where the host waits. Reading a value (`.item()`, `bool`, `int`); shapes that depend on values (`nonzero`, an index by
-  a mask); copies between host and device that are not `non_blocking` (`.cpu()`, `new_tensor`, `torch.tensor(..., device=)`
-  of Python numbers, an index on the CPU into a tensor on the device). A CPU tensor without dimensions in arithmetic is passed
-  as a number and costs nothing.
+values, computed on the CPU beside it. Without them `.numpy()` gives zeros. `counting.py` says what counts.
 """
 
 from __future__ import annotations
@@ -25,51 +17,21 @@ import contextlib
 import copy
 import ctypes
 import dataclasses
-import traceback
-from collections import Counter
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from pdc_sfm.network.counting import WAITING, Count, is_masked
+
 CUDA = torch.device("cuda:0")  # with its number: an installation without CUDA cannot ask which one is meant
 aten = torch.ops.aten
-FREE = {
-    "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "_unsafe_view", "lift_fresh", "set_",
-    "detach_",
-}  # fmt: skip
-WAITING = {
-    "_local_scalar_dense", "nonzero", "masked_select", "unique_dim", "_unique", "_unique2", "unique_consecutive", "equal",
-    "repeat_interleave", "bincount", "linalg_lstsq",
-}  # fmt: skip
 MADE_OF_OTHERS = torch._C.DispatchKey.CompositeImplicitAutograd
-COPYING = {"_to_copy", "copy_"}
-INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
-
-
-@dataclasses.dataclass
-class Count:
-    """What a stretch of code would do on a GPU."""
-
-    by_operation: Counter = dataclasses.field(default_factory=Counter)  # operation -> kernels
-    waits: list[str] = dataclasses.field(default_factory=list)  # operation and the line of this project that it comes from
-
-    @property
-    def kernels(self) -> int:
-        return self.by_operation.total()
-
-    @property
-    def syncs(self) -> int:
-        return len(self.waits)
-
-    def __str__(self) -> str:
-        often = ", ".join(f"{name} {count}" for name, count in self.by_operation.most_common(12))
-        waits = "".join(f"\n  {count} x {line}" for line, count in Counter(self.waits).most_common())
-        return f"{self.kernels} kernels ({often}), {self.syncs} syncs{waits}"
 
 
 class FakeCuda:
@@ -87,6 +49,7 @@ class FakeCuda:
             self._watch,
             # asks for the current device, which there is none of; on a GPU it does just this
             mock.patch.object(Tensor, "new_tensor", _new_tensor),
+            mock.patch.object(Tensor, "numpy", _numpy),
             mock.patch("torch.cuda.amp.common.amp_definitely_not_available", return_value=False),
             mock.patch("torch.cuda.is_bf16_supported", return_value=True),
             _device_guard(),
@@ -151,13 +114,14 @@ class _Watch(TorchDispatchMode):
         kwargs = kwargs or {}
         if func.namespace == "prim":  # which device?
             return func(*args, **kwargs)
-        if torch.is_inference_mode_enabled() and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), MADE_OF_OTHERS):
+        inputs = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+        inference = torch.is_inference_mode_enabled() or any(x.is_inference() for x in inputs)
+        if inference and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), MADE_OF_OTHERS):
             with self:  # otherwise they arrive in their parts, here whole
                 return func._op_dk(MADE_OF_OTHERS, *args, **kwargs)
         name = func._schema.name.split("::")[-1]
-        inputs = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
         value, known = self._computed(func, args, kwargs, inputs)
-        if known and (name in WAITING or _masked(name, args)):
+        if known and (name in WAITING or is_masked(name, args)):
             found = self._of_known_values(name, value, inputs)
         else:
             found = func(*args, **kwargs)
@@ -166,7 +130,7 @@ class _Watch(TorchDispatchMode):
             if known:
                 pytree.tree_map_(_attach, found, value)
         if self.count is not None:
-            self._tell(func, name, args, kwargs, inputs, found)
+            self.count.add(func, args, kwargs, inputs, found)
         return found
 
     # --- values -----------------------------------------------------------------------------------------------------
@@ -196,23 +160,6 @@ class _Watch(TorchDispatchMode):
 
         return inputs[0] if name.endswith("_") else pytree.tree_map(fake, value)
 
-    # --- counts -----------------------------------------------------------------------------------------------------
-
-    def _tell(self, func, name, args, kwargs, inputs, found) -> None:
-        outputs = [x for x in pytree.tree_leaves(found) if isinstance(x, Tensor)]
-        devices = {x.device.type for x in (*inputs, *outputs)}
-        if "cuda" not in devices:
-            return
-        between = name in COPYING and len(devices) > 1
-        indices = [x for x in pytree.tree_leaves(args[1]) if isinstance(x, Tensor)] if name in INDEXING else []
-        from_host = any(x.device.type == "cpu" for x in indices)
-        waits = name in WAITING or _masked(name, args) or from_host
-        waits |= between and not (kwargs.get("non_blocking") or (name == "copy_" and len(args) > 2 and args[2]))
-        kernel = not (between or func.is_view or name in FREE or name == "_local_scalar_dense")
-        self.count.by_operation[name] += kernel
-        if waits:
-            self.count.waits.append(f"{name} at {_line()}")
-
 
 @contextlib.contextmanager
 def _device_guard():
@@ -232,12 +179,15 @@ def _new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: b
     return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
-def _masked(name: str, args) -> bool:
-    """Whether an index is a mask whose True cells must be found; writing one number through it needs no finding."""
-    if name not in INDEXING:
-        return False
-    masks = [x for x in args[1] if isinstance(x, Tensor) and x.dtype in (torch.bool, torch.uint8)]
-    return bool(masks) and (name == "index" or args[2].numel() != 1)
+OWN_NUMPY = Tensor.numpy
+
+
+def _numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
+    """What the tensor holds; zeros if that is not known."""
+    with _disable_current_modes():
+        known = self if not isinstance(self, FakeTensor) else getattr(self, "value", None)
+        known = torch.zeros(self.shape, dtype=self.dtype) if known is None else known
+        return OWN_NUMPY(known.detach())
 
 
 def _attach(fake, own) -> None:
@@ -247,12 +197,3 @@ def _attach(fake, own) -> None:
 
 def _host(x):
     return torch.device("cpu") if isinstance(x, torch.device) else x
-
-
-def _line() -> str:
-    """The innermost line of the package that leads here."""
-    frames = [f for f in traceback.extract_stack() if "/pdc_sfm/" in f.filename]
-    if not frames:
-        return "the test"
-    path = Path(frames[-1].filename)
-    return f"{path.parent.name}/{path.name}:{frames[-1].lineno}"
