@@ -17,15 +17,25 @@ def thread_count(threads: int) -> int:
 
 
 def pipeline_options(
-    seed: int, threads: int, two_view_tracks: bool, refine_cameras: bool, extra: Mapping[str, Any] | None = None
+    seed: int,
+    threads: int,
+    two_view_tracks: bool,
+    refine_cameras: bool,
+    extra: Mapping[str, Any] | None = None,
+    limits: tuple[float, float, float] | None = None,
 ) -> pycolmap.IncrementalPipelineOptions:
-    """Options of incremental mapping and triangulation; `extra` are pycolmap's own names, nested as there."""
+    """Options of incremental mapping and triangulation; `extra` are pycolmap's own names, nested as there.
+
+    `limits` of intrinsics are those of `io.cameras.intrinsic_limits`; None: COLMAP's.
+    """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = seed
     options.num_threads = thread_count(threads)
     options.triangulation.ignore_two_view_tracks = not two_view_tracks
     options.ba_refine_focal_length = refine_cameras
     options.ba_refine_extra_params = refine_cameras
+    if limits is not None:
+        options.min_focal_length_ratio, options.max_focal_length_ratio, options.max_extra_param = limits
     merge_options(options, extra)
     return options
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from pdc_sfm.commands.common import add_settings
 if TYPE_CHECKING:
     from pdc_sfm.colmap.io.models import MappingResult
 
-log = logging.getLogger(__name__)
 
 
 def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> None:
@@ -27,10 +25,9 @@ def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> Non
 
 
 def tell(result: MappingResult, output: Path) -> int:
-    """Print the result of a mapping. Returns 1 if something of the input could not be used."""
-    for line in result.left_out:
-        log.warning(f"left out: {line}")
+    """Print the result of a mapping. Returns 1 if something of the input could not be used, or the model is doubtful."""
+    result.warn()
     for line in result.remarks:
         print(line)
     print(f"{result.summary} -> {output}")
-    return 1 if result.left_out else 0
+    return 1 if result.left_out or result.doubts else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +18,10 @@ from pdc_sfm.store.pair_lists import check_name
 
 LARGEST = 10**6  # pixels of a side
 HIGHEST = 1e12  # of a parameter
-INTRINSIC_LIMITS = (0.1, 10.0, 1.0)  # focal length by the larger side, from and to; distortion: the mapper's own limits
+# Focal length by the larger side of the image, from and to, and distortion: COLMAP's own limits. A lens of 360 mm on 36 mm
+# of film has 10; a fisheye lens whose circle lies within a 4:3 image has 0.2.
+INTRINSIC_LIMITS = (0.1, 10.0, 1.0)
+SLACK = 1.5  # by which the intrinsics of a known camera may be adjusted
 FOCAL_LENGTHS = ("f", "fx", "fy")
 MODELS = tuple(name for name in pycolmap.CameraModelId.__members__ if name != "INVALID")
 
@@ -67,6 +70,17 @@ def make_camera(model: str, width: int, height: int, params: Sequence[float]) ->
     camera = pycolmap.Camera(model=model, width=width, height=height, params=list(params))
     camera.has_prior_focal_length = True
     return camera
+
+
+def intrinsic_limits(cameras: Iterable[pycolmap.Camera]) -> tuple[float, float, float]:
+    """INTRINSIC_LIMITS, widened to hold what is known of these cameras, from EXIF or because it was given."""
+    low, high, extra = INTRINSIC_LIMITS
+    for camera in cameras:
+        if camera.has_prior_focal_length:
+            ratio = camera.mean_focal_length() / max(camera.width, camera.height)
+            low, high = min(low, ratio / SLACK), max(high, ratio * SLACK)
+            extra = max(extra, SLACK * max((abs(camera.params[i]) for i in camera.extra_params_idxs()), default=0.0))
+    return low, high, extra
 
 
 def read_camera_list(path: Path | str) -> dict[str, pycolmap.Camera]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from pdc_sfm.colmap.io.model_files import check_binary_model
 from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers, write_ply
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import FormatError, StorageError, UserError
+
+log = logging.getLogger(__name__)
 
 SUMMARY = "summary.json"  # written last: its presence says that a result is complete
 
@@ -42,12 +45,23 @@ class ModelSummary:
 
 @dataclasses.dataclass(frozen=True)
 class MappingResult:
-    """A new model, what of the input it does not use (a line for each reason), and what else one should know."""
+    """A new model, what of the input it does not use (a line for each reason), and what else one should know.
+
+    `doubts` are reasons why the model may be nonsense.
+    """
 
     model: pycolmap.Reconstruction
     summary: ModelSummary
     left_out: tuple[str, ...]
     remarks: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    def warn(self) -> None:
+        """Log what was left out, and why the model may be nonsense."""
+        for line in self.left_out:
+            log.warning(f"left out: {line}")
+        for line in self.doubts:
+            log.warning(f"doubtful: {line}")
 
 
 def load_model(path: Path | str) -> pycolmap.Reconstruction:

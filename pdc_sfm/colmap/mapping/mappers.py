@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import pycolmap
 
-from pdc_sfm.colmap.io.cameras import INTRINSIC_LIMITS
+from pdc_sfm.colmap.io.cameras import intrinsic_limits
 from pdc_sfm.colmap.options import merge_options, pipeline_options, thread_count
 from pdc_sfm.progress import progress
 
 Models = list[pycolmap.Reconstruction]  # the one with most images first
+Cameras = Mapping[int, pycolmap.Camera]  # by id
 FEWEST = 15  # points an image must see to count as registered
 
 
@@ -21,7 +23,24 @@ class MapperSettings(Protocol):
 
     seed: int
     threads: int
+    reproducible: bool
+    retry: bool
     two_view_tracks: bool | None
+
+
+def mapper_threads(settings: MapperSettings) -> int:
+    """One where equal runs shall give equal maps.
+
+    On several, COLMAP starts from whichever pair of images a thread finds first (they race), and bundle adjustment adds
+    up in another order each time; where photographs say little of their cameras, both end in another map.
+    """
+    return 1 if settings.reproducible else thread_count(settings.threads)
+
+
+def read_cameras(database: Path) -> dict[int, pycolmap.Camera]:
+    """Cameras as they are before mapping: given, from EXIF, or guessed."""
+    with pycolmap.Database.open(database) as opened:
+        return {camera.camera_id: camera for camera in opened.read_all_cameras()}
 
 
 def map_incrementally(
@@ -32,8 +51,14 @@ def map_incrementally(
     refine_cameras: bool,
     extra: Mapping[str, Any] | None = None,
 ) -> Models:
-    """Grow models from good pairs, image by image. `extra` are fields of pycolmap.IncrementalPipelineOptions."""
-    options = pipeline_options(settings.seed, settings.threads, settings.two_view_tracks, refine_cameras, extra)
+    """Grow models from good pairs, image by image. `extra` are fields of pycolmap.IncrementalPipelineOptions.
+
+    With `retry`, a model is grown again where the intrinsics of some images ran away, without these images; where those
+    of all did, with intrinsics as they were before.
+    """
+    cameras = read_cameras(database)
+    limits, threads = intrinsic_limits(cameras.values()), mapper_threads(settings)
+    options = pipeline_options(settings.seed, threads, settings.two_view_tracks, refine_cameras, extra, limits)
     with pycolmap.Database.open(database) as opened:
         count = opened.num_images()
     with progress(None, "mapping", "image", count) as bar:
@@ -42,40 +67,51 @@ def map_incrementally(
             bar.reset(count)
             bar.update(2)
 
-        def grow(folder: Path, start: Path | str = "") -> Models:
+        def grow(name: str, options: pycolmap.IncrementalPipelineOptions, start: Path | str = "") -> Models:
+            folder = scratch / name
             folder.mkdir(parents=True)
             calls = {"initial_image_pair_callback": start_model, "next_image_callback": lambda: bar.update(1)}
             return _by_size(pycolmap.incremental_mapping(database, images, folder, options, start, **calls))
 
-        models = grow(scratch / "first")
-        if models and drop_bad_images(models[0], database):  # its last adjustment ran away: once more without them
+        models = grow("first", options)
+        dropped = drop_bad_images(models[0], cameras) if models else 0
+        if dropped and settings.retry:
             (scratch / "start").mkdir()
             models[0].write(scratch / "start")
-            again = grow(scratch / "again", scratch / "start")
+            again = grow("again", options, scratch / "start")
             if again and again[0].num_reg_images() >= models[0].num_reg_images():
                 models[0] = again[0]
+        elif models and settings.retry and runaway_cameras(models[0], limits):
+            held = copy.deepcopy(options)
+            held.ba_refine_focal_length = held.ba_refine_extra_params = held.ba_refine_principal_point = False
+            models = grow("held", held) or models
     for model in models:
-        drop_bad_images(model)
+        drop_bad_images(model, cameras)
     return _by_size(dict(enumerate(models)))
 
 
-def drop_bad_images(model: pycolmap.Reconstruction, database: Path | None = None) -> int:
+def runaway_cameras(model: pycolmap.Reconstruction, limits: tuple[float, float, float]) -> list[pycolmap.Camera]:
+    """Cameras of registered images with intrinsics outside the limits, by id."""
+    used = sorted({model.image(image_id).camera_id for image_id in model.reg_image_ids()})
+    return [model.camera(i) for i in used if model.camera(i).has_bogus_params(*limits)]
+
+
+def drop_bad_images(model: pycolmap.Reconstruction, cameras: Cameras | None = None) -> int:
     """Take images out of a model that see next to none of its points, or whose camera is none. Returns how many.
 
-    With a `database`, their cameras are again what it holds. A model that would lose all its images stays as it is.
+    `cameras` are those before mapping: what was known of them is no reason to drop an image, and those no longer used are
+    again as they were. A model that would lose all its images stays as it is.
     """
+    cameras = cameras or {}
     manager = pycolmap.ObservationManager(model)
-    frames = manager.filter_frames(*INTRINSIC_LIMITS, FEWEST)
+    frames = manager.filter_frames(*intrinsic_limits(cameras.values()), FEWEST)
     if len(frames) > model.num_reg_frames() - 2:
         return 0
     for frame_id in frames:
         manager.deregister_frame(frame_id)
-    if frames and database is not None:
-        used = {model.image(image_id).camera_id for image_id in model.reg_image_ids()}
-        with pycolmap.Database.open(database) as opened:
-            known = {camera.camera_id: camera for camera in opened.read_all_cameras()}
-        for camera_id in set(model.cameras) - used:
-            model.camera(camera_id).params = known[camera_id].params
+    used = {model.image(image_id).camera_id for image_id in model.reg_image_ids()}
+    for camera_id in (cameras.keys() & model.cameras.keys()) - used if frames else ():
+        model.camera(camera_id).params = cameras[camera_id].params
     return len(frames)
 
 
@@ -88,13 +124,12 @@ def map_globally(
     extra: Mapping[str, Any] | None = None,
 ) -> Models:
     """Solve all rotations, then all positions (GLOMAP). `extra` are fields of pycolmap.GlobalPipelineOptions."""
-    with pycolmap.Database.open(database) as opened:
-        known = all(camera.has_prior_focal_length for camera in opened.read_all_cameras())
-    if not known:  # unlike the incremental mapper, it cannot start from a guessed focal length
+    if not all(camera.has_prior_focal_length for camera in read_cameras(database).values()):
+        # unlike the incremental mapper, it cannot start from a guessed focal length
         pycolmap.calibrate_view_graph(database)
     options = pycolmap.GlobalPipelineOptions()
     options.random_seed = settings.seed
-    options.num_threads = thread_count(settings.threads)
+    options.num_threads = mapper_threads(settings)
     options.mapper.retriangulation.ignore_two_view_tracks = not settings.two_view_tracks
     options.mapper.bundle_adjustment.refine_focal_length = refine_cameras
     options.mapper.bundle_adjustment.refine_extra_params = refine_cameras

@@ -15,7 +15,17 @@ from pdc_sfm.colmap.io import database as db
 from pdc_sfm.colmap.io.cameras import CameraSettings
 from pdc_sfm.colmap.io.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.io.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize, write_model
-from pdc_sfm.colmap.mapping.mappers import Models, drop_bad_images, map_globally, map_incrementally
+from pdc_sfm.colmap.mapping.doubts import find_doubts
+from pdc_sfm.colmap.mapping.mappers import (
+    FEWEST,
+    Cameras,
+    Models,
+    drop_bad_images,
+    map_globally,
+    map_incrementally,
+    mapper_threads,
+    read_cameras,
+)
 from pdc_sfm.colmap.mapping.two_stage import thin_out, triangulate_all
 from pdc_sfm.colmap.mapping.verification import VerificationSettings, unverified, verify_by_estimation
 from pdc_sfm.colmap.options import pipeline_options, thread_count
@@ -48,9 +58,13 @@ class ReconstructionSettings:
     # pairs with fewer than this share of the matches that link their images otherwise, and that these do not
     # confirm (things that look alike), find no cameras, only points; 0: all find cameras
     weak_pairs: float = 0.6
+    # map again, with the same seed: without images whose intrinsics ran away, with fixed intrinsics where all did, and by
+    # the surest matches alone where few images register
+    retry: bool = True
     sharpen: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # stray points stay in points.ply; the model keeps all
     seed: int = 0  # of RANSAC and of the mapper
+    reproducible: bool = True  # equal runs give equal maps: cameras are found on one thread; false: on all, for large sets
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:
@@ -86,19 +100,35 @@ def reconstruct(
         with db.writing(folder / "database.db"):
             _fill_database(folder / "database.db", images, inputs, settings)
         job = _Job(folder / "database.db", images, settings, mapper_options)
-        models = job.run()
-        if models[0].num_reg_images() < ENOUGH * len(inputs.names) and _some_are_surer(inputs, settings.min_score):
+        models, cameras = job.run(), read_cameras(folder / "database.db")
+        few = models[0].num_reg_images() < ENOUGH * len(inputs.names)
+        if settings.retry and few and _some_are_surer(inputs, settings.min_score):
             models = _attempt_with_sure_matches(job, models, inputs)
-        model, others = job.finish(models[0]), models[1:]
-        drop_bad_images(model)
+        held = settings.camera.refine and _as_guessed(models[0], cameras)
+        model, others = job.finish(models[0], settings.camera.refine and not held), models[1:]
+        drop_bad_images(model, cameras)
         summary = summarize(model, inputs.listed)
+        doubts = find_doubts(model, summary, cameras, held)
         remarks = _remarks(model, others, inputs.names) + _camera_remarks(model, settings.camera)
-        notes = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks, **job.notes}
+        notes = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks, "doubts": doubts}
+        notes |= job.notes
         save_model(folder, model, summary, notes, settings.keep_outliers)
         for number, other in enumerate(others, start=1):
             (folder / "models" / str(number)).mkdir(parents=True)
             write_model(folder / "models" / str(number), other)
-    return MappingResult(model, summary, inputs.left_out, remarks)
+    return MappingResult(model, summary, inputs.left_out, remarks, doubts)
+
+
+def _as_guessed(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:
+    """Whether all cameras of a model are as before mapping, though nothing was known of some."""
+    used = {model.image(image_id).camera_id for image_id in model.reg_image_ids()}
+    same = all(np.array_equal(model.camera(i).params, cameras[i].params) for i in used)
+    return same and not all(cameras[i].has_prior_focal_length for i in used)
+
+
+def _holds(model: pycolmap.Reconstruction) -> bool:
+    """Whether two images at least see enough points to count as registered."""
+    return sum(model.image(image_id).num_points3D >= FEWEST for image_id in model.reg_image_ids()) >= 2
 
 
 def _some_are_surer(inputs: MappingInputs, min_score: float) -> bool:
@@ -188,7 +218,7 @@ class _Job:
         mapper = map_incrementally if settings.mapper == "incremental" else map_globally
         models = mapper(chosen, self.images, scratch, settings, settings.camera.refine, self.mapper_options)
         shutil.rmtree(scratch)
-        models = [model for model in models if model.num_points3D() > 0]
+        models = [model for model in models if _holds(model)]
         if not models:
             raise ReconstructionError(
                 "COLMAP found no model: no two images have enough verified matches seen from different places "
@@ -196,12 +226,12 @@ class _Job:
             )
         return models
 
-    def finish(self, model: pycolmap.Reconstruction) -> pycolmap.Reconstruction:
-        """Sharpen a model, then add the points of all other keypoints."""
+    def finish(self, model: pycolmap.Reconstruction, refine: bool) -> pycolmap.Reconstruction:
+        """Sharpen a model, with other intrinsics if `refine`, then add the points of all other keypoints."""
         settings = self.settings
         extra = self.mapper_options if settings.mapper == "incremental" else None
-        refine, tracks = settings.camera.refine, bool(settings.two_view_tracks)
-        options = pipeline_options(settings.seed, settings.threads, tracks, refine, extra)
+        threads, tracks = mapper_threads(settings), bool(settings.two_view_tracks)
+        options = pipeline_options(settings.seed, threads, tracks, refine, extra)
         bundle = options.get_global_bundle_adjustment()
         if settings.sharpen:
             self.notes["sharpened"] = dataclasses.asdict(sharpen(model, self.images, bundle))
@@ -264,4 +294,6 @@ def main(
         camera=camera, verify=not skip_geometric_verification, min_score=min_match_score or 0.0
     )
     inputs = (image_dir, pairs, features, matches)
-    return reconstruct(*inputs, sfm_dir, settings, image_list, mapper_options, verbose).model
+    result = reconstruct(*inputs, sfm_dir, settings, image_list, mapper_options, verbose)
+    result.warn()
+    return result.model

@@ -15,6 +15,7 @@ from pdc_sfm.colmap.io import database as db
 from pdc_sfm.colmap.io.cameras import rays_of
 from pdc_sfm.colmap.io.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.io.models import SUMMARY, MappingResult, ReconstructionError, load_model, save_model, summarize
+from pdc_sfm.colmap.mapping.doubts import find_doubts
 from pdc_sfm.colmap.mapping.verification import (
     VerificationSettings,
     unverified,
@@ -86,8 +87,9 @@ def triangulate(
             bundle = points_only(options.get_global_bundle_adjustment())
             notes["sharpened"] = dataclasses.asdict(sharpen(model, Path(images), bundle, rounds=1))
         summary = summarize(model, len(posed))
+        notes["doubts"] = doubts = find_doubts(model, summary)
         save_model(folder, model, summary, notes, settings.keep_outliers)
-    return MappingResult(model, summary, inputs.left_out)
+    return MappingResult(model, summary, inputs.left_out, doubts=doubts)
 
 
 def _fill_database(
@@ -167,4 +169,6 @@ def main(
     geometry = "none" if skip_geometric_verification else "estimated" if estimate_two_view_geometries else "known"
     settings = TriangulationSettings(geometry=geometry, min_score=min_match_score or 0.0)
     inputs = (reference_model, image_dir, pairs, features, matches)
-    return triangulate(*inputs, sfm_dir, settings, mapper_options, verbose).model
+    result = triangulate(*inputs, sfm_dir, settings, mapper_options, verbose)
+    result.warn()
+    return result.model

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pycolmap
 
-from pdc_sfm.colmap.io.cameras import INTRINSIC_LIMITS
+from pdc_sfm.colmap.io.cameras import intrinsic_limits
 from pdc_sfm.colmap.refinement.observations import NEIGHBOURS, Observations, Surfaces, surfaces
 from pdc_sfm.colmap.refinement.patches import GRID, lay_over, sample
 from pdc_sfm.progress import progress
@@ -91,8 +91,9 @@ def _adjust_by(model: pycolmap.Reconstruction, seen: Observations, alike: np.nda
 def _adjust_sanely(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOptions) -> None:
     """Adjust, with the intrinsics as they were if they would run away, as they do where little holds them."""
     before = pycolmap.Reconstruction(model)
+    limits = intrinsic_limits(before.cameras.values())
     _adjust(model, options)
-    if not any(camera.has_bogus_params(*INTRINSIC_LIMITS) for camera in model.cameras.values()):
+    if not any(camera.has_bogus_params(*limits) for camera in model.cameras.values()):
         return
     for camera_id, camera in before.cameras.items():
         model.camera(camera_id).params = camera.params
