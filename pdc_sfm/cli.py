@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import signal
@@ -35,10 +36,44 @@ VERBS = {
     "demo": "run the built-in example from start to end",
 }
 
+CONTINUED = {"match", "keypoints", "train", "retrieve", "aachen", "demo"}  # verbs that go on where they were stopped
+NO_ROOM = {getattr(errno, name, None) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO")}  # mended by room on the disk
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0: done, 1: something was left out, 2: the user must mend something; 130 or 143: stopped."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    continues = any(verb in CONTINUED for verb in argv[:1])
+    parser = make_parser(argv[:1])
+    try:
+        with interruptible(continues):
+            args = _parse(parser, argv)
+            if hasattr(args, "paths"):
+                args.paths.check(args)
+            with screen_log(getattr(args, "quiet", False)):
+                return args.run(args) or 0
+    except UserError as error:
+        return _say(error, 2)
+    except KeyboardInterrupt as error:
+        stop = error if isinstance(error, Interrupted) else Interrupted(signal.SIGINT, continues)
+        return _say(stop, stop.code)
+    except BrokenPipeError:  # the reader of our output (head, less) went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:  # a full disk, a folder that may not be written, a file that vanished
+        if error.errno is None:
+            raise
+        kept = f"; {KEPT}" if continues and error.errno in NO_ROOM else ""
+        return _say(f"{error.strerror}{f': {error.filename}' if error.filename else ''}{kept}", 2)
+    except MemoryError as error:
+        kept = f"; {KEPT}" if continues else ""
+        return _say(
+            f"there is not enough memory ({error or 'of this machine'}): free some, or use smaller images{kept}", 2
+        )
+
+
+def make_parser(verbs_needed: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of the command line; only the named verbs are given their arguments, which costs an import each."""
     parser = argparse.ArgumentParser(
         prog="pdc-sfm",
         description="Dense probabilistic matching (PDC-Net+) for structure-from-motion and visual localisation.",
@@ -48,30 +83,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=VerbParser)
     for verb, summary in VERBS.items():
         sub = verbs.add_parser(verb, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
-        if argv[:1] == [verb]:
+        if verb in verbs_needed:
             module = importlib.import_module(f"pdc_sfm.commands.{verb}")
             sub.description = module.__doc__
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
-    try:
-        with interruptible():
-            args = _parse(parser, argv)
-            with screen_log(getattr(args, "quiet", False)):
-                return args.run(args) or 0
-    except UserError as error:
-        return _say(error, 2)
-    except KeyboardInterrupt as error:
-        stop = error if isinstance(error, Interrupted) else Interrupted(signal.SIGINT)
-        return _say(stop, stop.code)
-    except BrokenPipeError:  # the reader of our output (head, less) went away
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:  # a full disk, a folder that may not be written, a file that vanished
-        if error.errno is None:
-            raise
-        return _say(f"{error.strerror}{f': {error.filename}' if error.filename else ''}; {KEPT}", 2)
-    except MemoryError as error:
-        return _say(f"there is not enough memory ({error or 'of this machine'}): free some, or use smaller images; {KEPT}", 2)
+    return parser
 
 
 def _say(what: object, code: int) -> int:

@@ -41,5 +41,9 @@ class StorageError(UserError):
     """A disk that is full or refuses to be written."""
 
 
+class OutputError(UserError):
+    """An output that cannot be written where it should be, or is an input."""
+
+
 class ClusterError(UserError):
     """Workers that cannot be had, or that die."""

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import ImageError
+from pdc_sfm.files import atomic_path
+from pdc_sfm.paths import check_regular
 from pdc_sfm.pixels import Size
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+LARGEST = (1 << 31) - 1  # bytes of a file, as OpenCV counts them
 
 
 def read_image(path: Path | str) -> np.ndarray:
@@ -18,9 +21,10 @@ def read_image(path: Path | str) -> np.ndarray:
     import cv2
 
     path = Path(path)
-    if os.path.isdir(path):
-        raise ImageError(f"{path} is a folder, not an image")
     try:
+        check_regular(path)
+        if os.path.getsize(path) > LARGEST:
+            raise ImageError(f"{path} has {os.path.getsize(path):,} bytes: more than any image that can be read")
         data = np.fromfile(path, np.uint8)
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise ImageError(f"cannot read image {path}: {getattr(error, 'strerror', None) or error}") from None
@@ -54,16 +58,20 @@ def write_image(path: Path | str, image: np.ndarray) -> None:
     ok, data = cv2.imencode(path.suffix, image[..., ::-1] if image.ndim == 3 else image)
     if not ok:
         raise ImageError(f"cannot encode an image as {path.suffix}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data.tofile(path)
+    with atomic_path(path) as partial:
+        partial.write_bytes(data.tobytes())
 
 
 def list_images(folder: Path | str) -> list[str]:
-    """Names of all images below a folder, relative to it, sorted, with forward slashes."""
+    """Names of all images below a folder, relative to it, sorted, with forward slashes.
+
+    What has the name of an image and cannot be read, a pipe or a link that leads nowhere, is refused by who reads it.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise ImageError(f"{folder} is not a folder")
-    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not path.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in found)
 
 
 def name_problem(name: str) -> str | None:

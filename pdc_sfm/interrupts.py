@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C end a command the same way: one line, and what was finished is kept."""
+"""SIGTERM and Ctrl-C end a command the same way: one line, which says what the same command does next."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from collections.abc import Iterator
 
 PATIENCE = 5.0  # seconds until a command that is deep inside a library is ended from outside
 AGAIN = 0.05  # seconds after which a signal that was lost is raised again
+ANEW = "the same command begins anew"
 KEPT = "what was finished is kept, the same command continues"
 
 
 class Interrupted(KeyboardInterrupt):
     """A signal arrived that asks this process to end."""
 
-    def __init__(self, number: int):
-        self.number = number
+    def __init__(self, number: int, continues: bool = False):
+        self.number, self.continues = number, continues
 
     @property
     def code(self) -> int:
@@ -27,13 +28,15 @@ class Interrupted(KeyboardInterrupt):
         return 128 + self.number
 
     def __str__(self) -> str:
-        return f"{'interrupted' if self.number == signal.SIGINT else 'terminated'}; {KEPT}"
+        what = "interrupted" if self.number == signal.SIGINT else "terminated"
+        return f"{what}; {KEPT if self.continues else ANEW}"
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(continues: bool = False) -> Iterator[None]:
     """Turn SIGTERM and Ctrl-C into `Interrupted`, also where a library keeps Python from hearing of them.
 
+    `continues` says whether the command, run again, goes on where it was.
     Nothing happens outside the main thread, and handlers that a command sets itself (training saves its state) win.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
@@ -44,7 +47,7 @@ def interruptible() -> Iterator[None]:
     report = sys.unraisablehook
 
     def receive(number: int, _: object) -> None:
-        raise Interrupted(number)
+        raise Interrupted(number, continues)
 
     def swallowed(what: sys.UnraisableHookArgs) -> None:
         """Python drops what is raised while it frees an object or is called by a library: then the signal comes again."""
@@ -58,7 +61,7 @@ def interruptible() -> Iterator[None]:
     listen, speak = os.pipe()
     os.set_blocking(speak, False)
     waker = signal.set_wakeup_fd(speak, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(listen, receive, ended, lost), daemon=True).start()
+    threading.Thread(target=_watch, args=(listen, receive, ended, lost, continues), daemon=True).start()
     try:
         yield
     finally:
@@ -70,7 +73,7 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _watch(listen: int, receive: object, ended: threading.Event, lost: list[int]) -> None:
+def _watch(listen: int, receive: object, ended: threading.Event, lost: list[int], continues: bool) -> None:
     """End the process if a signal was not heeded in time: every file is whole at any moment, so that loses nothing."""
     with os.fdopen(listen, "rb", buffering=0) as signals:
         while heard := signals.read(1):
@@ -80,5 +83,5 @@ def _watch(listen: int, receive: object, ended: threading.Event, lost: list[int]
                     if lost:
                         signal.pthread_kill(threading.main_thread().ident, lost.pop())
                 if not ended.is_set() and signal.getsignal(heard[0]) is receive:
-                    print(f"\npdc-sfm: {Interrupted(heard[0])}", file=sys.stderr, flush=True)
+                    print(f"\npdc-sfm: {Interrupted(heard[0], continues)}", file=sys.stderr, flush=True)
                     os._exit(128 + heard[0])

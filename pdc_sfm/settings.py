@@ -13,14 +13,17 @@ import json
 import re
 import types
 import typing
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pdc_sfm.errors import SettingsError
+from pdc_sfm.paths import read_text
 
 T = TypeVar("T")
 SPEED_ONLY = ("device", "memory", "readers", "batch", "low_batch", "engine", "ray", "threads")  # wherever they stand
+LARGEST_CONFIG = 1 << 20  # characters
 Precision = Literal["float32", "float16", "bfloat16"]  # of the network's convolutions
 
 
@@ -113,8 +116,7 @@ def _read_yaml(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        content = _load_yaml(path.read_text(encoding="utf-8-sig"))
-        json.dumps(content, default=str)  # refuses a group that contains itself
+        content = _load_yaml(read_text(path, LARGEST_CONFIG))
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"cannot read settings {path}: {error}") from None
     except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -134,10 +136,15 @@ def _load_yaml(text: str) -> Any:
             for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 
+        def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+            if self.check_event(yaml.AliasEvent):  # ten lines of them can stand for more than fits in memory
+                raise yaml.YAMLError("write out what `*` stands for: settings know no aliases")
+            return super().compose_node(parent, index)
+
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-            names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            for name in names:
-                if names.count(name) > 1:  # YAML would silently take the last
+            names = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            for name, count in names.items():
+                if count > 1:  # YAML would silently take the last
                     raise yaml.YAMLError(f"`{name}` stands there twice")
             return super().construct_mapping(node, deep)
 

@@ -220,6 +220,8 @@ JOBS = {
     )
 }
 
+CONTINUED = {"match", "aggregate", "retrieve", "train", "greedy match"}  # the others begin anew, and write at the end
+
 # --- running them ------------------------------------------------------------------------------------------------------
 
 
@@ -291,6 +293,7 @@ def _in_process(name: str, inputs: Path, output: Path, said: Path, fault: Any, a
         JOBS[name].run(inputs, output)
 
     weights.run = work
+    cli.CONTINUED = {"weights"} if name in CONTINUED else set()
     try:
         code = cli.main(["weights", "inspect", "-"])
     except BaseException as error:

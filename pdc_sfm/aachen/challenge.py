@@ -22,6 +22,7 @@ from pdc_sfm.colmap.io.results import write_poses
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive, file_digest
+from pdc_sfm.paths import keep_apart
 from pdc_sfm.pipeline.matching import Matcher
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.settings import require, require_file_name
@@ -133,6 +134,7 @@ def run_challenge(
     """
     settings, output = settings or ChallengeSettings(), Path(output)
     check_challenge(dataset)
+    keep_apart(images=[dataset.images], inputs=[dataset.root], outputs=[output])
     output.mkdir(parents=True, exist_ok=True)
     run = _Run(dataset, output, match, settings)
     features, matches, database = map(run.file, ("features.h5", "matches.h5", "database.db"))

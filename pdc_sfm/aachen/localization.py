@@ -16,6 +16,7 @@ from pdc_sfm.colmap.localization.localize_sfm import LocalizationResult, Localiz
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive, file_digest
+from pdc_sfm.paths import keep_apart
 from pdc_sfm.pipeline.matching import Matcher
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.settings import require, require_file_name, result_settings
@@ -145,6 +146,7 @@ def run_localization(
     retrieve = Path(retrieve) if isinstance(retrieve, str) else retrieve
     given = retrieve if isinstance(retrieve, Path) else None
     check_localization(dataset, given)
+    keep_apart(images=[dataset.images], inputs=[dataset.root], outputs=[output])
     output.mkdir(parents=True, exist_ok=True)
     run = _Run(dataset, output, match, retrieve, settings, verbose)
     results = run.file(dataset.result_name(settings.method))

@@ -11,6 +11,7 @@ from typing import TextIO
 import numpy as np
 
 from pdc_sfm.errors import FormatError
+from pdc_sfm.paths import check_regular
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +44,7 @@ def read_nvm(path: Path | str, points: bool = True) -> list[NvmModel]:
     """All models of a file, in its order; without `points` only their cameras."""
     path = Path(path)
     try:
+        check_regular(path)
         with open(path, encoding="utf-8-sig") as file:
             lines = _Lines(file)
             if next(lines, "").split()[:1] != ["NVM_V3"]:  # NVM_V3_R9T has other numbers in the same places

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 from pdc_sfm.logs import run_log
 from pdc_sfm.run_folder import LOG
 
@@ -37,6 +38,7 @@ LOCALIZE = {
     "retrieve": "pdc_sfm.retrieval.settings:RetrievalSettings",
 }
 CHALLENGE = {"": "pdc_sfm.aachen.challenge:ChallengeSettings", **MATCHING}
+MADE = tuple(f"{kind}{part}.h5" for kind in ("features", "matches") for part in ("", "-query"))  # and inputs elsewhere
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if kind == "localize":
             sub.add_argument("--retrieval", type=Path, help="list of `query database`; without it ours is made")
         add_settings(sub, settings)
+        sub.set_defaults(paths=Paths(inputs=("dataset", "keypoints", "retrieval"), folders=("output",), replaced=MADE))
         sub.set_defaults(work=work)
 
 
@@ -149,7 +152,9 @@ def _retrieval_settings(matching: RunSettings, words: list[str]) -> RetrievalSet
     from pdc_sfm.retrieval import RetrievalSettings
     from pdc_sfm.settings import load_settings
 
-    same = [f"{key}={value}" for key in ("weights", "device", "memory") if (value := getattr(matching, key)) is not None]
+    same = [
+        f"{key}={value}" for key in ("weights", "device", "memory") if (value := getattr(matching, key)) is not None
+    ]
     return load_settings(RetrievalSettings, None, [*same, *words])
 
 

@@ -16,6 +16,7 @@ import functools
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "with --images": "pdc_sfm.demo.settings:PhotographSettings",
         },
     )
+    parser.set_defaults(paths=Paths(images=("images",), folders=("output",), replaced=("images", "sfm", "sift")))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -27,7 +27,13 @@ SUBVERBS = {
     "yfcc": "YFCC100M: relative poses",
     "scannet": "ScanNet: relative poses",
 }
-OWN = ("homographies", "homography-pair", "homography-sets", "epipolar", "scene")  # the others are datasets, one module for all
+OWN = (
+    "homographies",
+    "homography-pair",
+    "homography-sets",
+    "epipolar",
+    "scene",
+)  # the others are datasets, one module for all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
 NAMES = ("megadepth", "robotcar", "eth3d", "kitti", "hpatches", "hpatches240", "yfcc", "scannet")
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     add_settings(parser, functools.partial(_defaults, parser.prog.split()[-1]))
+    parser.set_defaults(paths=Paths(images=("images",), inputs=("data", "pairs", "weights"), folders=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
 
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     add_settings(parser, "pdc_sfm.evaluation.pose_pairs:KnownCameraSettings")
+    parser.set_defaults(paths=Paths(images=("images",), inputs=("cameras", "weights"), folders=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:

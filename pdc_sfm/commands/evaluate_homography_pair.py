@@ -12,6 +12,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     add_settings(parser, "pdc_sfm.matcher:MatchSettings")
+    inputs = ("image0", "image1", "homography", "weights")
+    parser.set_defaults(paths=Paths(inputs=inputs, folders=("output",), replaced=("results.json", "results.txt")))
 
 
 def run(args: argparse.Namespace) -> None:

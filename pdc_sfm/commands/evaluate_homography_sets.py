@@ -16,6 +16,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
 
@@ -23,10 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", type=Path, required=True, help="folder of the sets, or one set")
     parser.add_argument("--sets", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--each", action="store_true", help="a row for every pair, not for every set")
-    parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/homography_sets"), help="folder of the results")
+    parser.add_argument(
+        "--output", type=Path, default=Path("outputs/evaluate/homography_sets"), help="folder of the results"
+    )
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     add_settings(parser, "pdc_sfm.matcher:MatchSettings")
+    parser.set_defaults(paths=Paths(images=("images",), inputs=("weights",), folders=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ import logging
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="begin anew, whatever the output holds")
     parser.add_argument("--strict", action="store_true", help="stop at the first image that cannot be read")
     add_settings(parser, "pdc_sfm.keypoints.types:KeypointSettings")
+    parser.set_defaults(paths=Paths(images=("images",), files=("output",)))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ import logging
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--matches", type=Path, required=True, help="match file (h5) of the retrieval list")
     parser.add_argument("--output", type=Path, required=True, help="results file")
     add_settings(parser, "pdc_sfm.colmap.localization.localize_sfm:LocalizationSettings")
+    parser.set_defaults(
+        paths=Paths(
+            models=("model",),
+            inputs=("queries", "retrieval", "features", "matches"),
+            files=("output",),
+            also=lambda args: [Path(f"{args.output}_logs.{end}") for end in ("json", "pkl")],
+        )
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import MADE_MODEL, Paths
 
 if TYPE_CHECKING:
     from pdc_sfm.colmap.io.models import MappingResult
@@ -22,6 +23,10 @@ def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> Non
     parser.add_argument("--output", type=Path, required=True, help="folder of the new model")
     parser.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
     add_settings(parser, settings)
+    inputs = ("pairs", "features", "matches")
+    parser.set_defaults(
+        paths=Paths(images=("images",), inputs=inputs, models=("model",), folders=("output",), replaced=MADE_MODEL)
+    )
 
 
 def tell(result: MappingResult, output: Path) -> int:

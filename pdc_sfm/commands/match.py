@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 
 if TYPE_CHECKING:
     from pdc_sfm.engine.run import MatchResult
@@ -50,6 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="only warnings, no progress")
     add_settings(parser, "pdc_sfm.engine.run:RunSettings")
+    parser.set_defaults(
+        paths=Paths(
+            images=("images",),
+            inputs=("pairs",),
+            guarded=("features_ref",),
+            files=("features", "matches"),
+            folders=("output",),
+        )
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 
 FEWEST = 16  # matches of which it is said how many agree: any eight do
 EPIPOLAR = 2.0  # px
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     add_settings(parser, "pdc_sfm.matcher:MatchSettings")
+    parser.set_defaults(paths=Paths(inputs=("image0", "image1", "weights"), pictures=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pdc_sfm.commands.paths import Paths
 from pdc_sfm.errors import FormatError, ImageError, SettingsError
 
 
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, help="COLMAP model, for covisibility and poses")
     parser.add_argument("--max-angle", type=float, default=30.0, help="poses: degrees between viewing directions")
     parser.add_argument("--quadratic", action="store_true", help="sequential: also 2, 4, 8, ... images further on")
+    parser.set_defaults(paths=Paths(images=("images",), models=("model",), files=("output",)))
 
 
 def run(args: argparse.Namespace) -> int:

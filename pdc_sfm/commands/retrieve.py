@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 
 if TYPE_CHECKING:
     from pdc_sfm.retrieval import RetrievalResult
@@ -39,6 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="only warnings, no progress")
     add_settings(parser, "pdc_sfm.retrieval.settings:RetrievalSettings")
+    parser.set_defaults(
+        paths=Paths(
+            images=("images",),
+            inputs=("queries", "database"),
+            files=("output",),
+            folders=("counts", "codes"),
+            also=lambda args: [args.output.with_suffix(".json")] if args.output.name else [],
+        )
+    )
 
 
 def run(args: argparse.Namespace) -> int:

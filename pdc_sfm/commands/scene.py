@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 from pdc_sfm.processes import core_count
 from pdc_sfm.progress import progress
 
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--version", choices=("1.0", "1.1"), default="1.0", help="of the Aachen layout")
     parser.add_argument("--workers", type=int, default=core_count(), help="processes (default: one per core)")
     add_settings(parser, "pdc_sfm.scenes.settings:SceneSettings")
+    parser.set_defaults(paths=Paths(folders=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:

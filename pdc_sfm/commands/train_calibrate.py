@@ -15,17 +15,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pdc_sfm.commands.paths import Paths
 from pdc_sfm.commands.train_run import wait_without_spinning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, required=True, help="weights to calibrate")
-    parser.add_argument("--photos", type=Path, required=True, help="folder of photographs; those training kept apart judge")
+    parser.add_argument(
+        "--photos", type=Path, required=True, help="folder of photographs; those training kept apart judge"
+    )
     parser.add_argument("--objects", type=Path, help="folder of cut-out objects (default: shapes cut from photographs)")
     parser.add_argument("--scene", type=Path, action="append", default=[], help="folder of `pdc-sfm scene`; repeatable")
     parser.add_argument("--output", type=Path, required=True, help="safetensors file to write")
     parser.add_argument("--pairs", type=int, default=60, help="pairs of each kind to fit to (default: 60)")
     parser.add_argument("--threads", type=int, default=2)
+    parser.set_defaults(paths=Paths(images=("photos", "objects"), inputs=("weights", "scene"), files=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:

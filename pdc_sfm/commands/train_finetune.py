@@ -13,6 +13,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 from pdc_sfm.commands.train_run import wait_without_spinning
 
 
@@ -23,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", default="compact", help="weights to begin with (default: the built-in ones)")
     parser.add_argument("--photos", type=Path, help="photographs for self-supervised pairs (default: the images)")
     add_settings(parser, "pdc_sfm.training.options:TrainSettings", preset="finetune", group="train")
+    parser.set_defaults(
+        paths=Paths(images=("images", "photos"), models=("model",), inputs=("weights",), folders=("output",))
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", type=int, default=8, help="rows of the sheet (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other pairs (default: %(default)s)")
     add_settings(parser, "pdc_sfm.synthetic.pairs:PairSettings")
+    parser.set_defaults(paths=Paths(images=("photos", "objects"), pictures=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:

@@ -20,6 +20,7 @@ import os
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scene", type=Path, action="append", default=[], help="folder of a rendered scene")
     parser.add_argument("--output", type=Path, required=True, help="folder for state, weights, tables and curve")
     add_settings(parser, "pdc_sfm.training.options:TrainSettings", preset="compact", group="train")
+    folders = ("photos", "objects", "images")
+    parser.set_defaults(
+        paths=Paths(images=folders, models=("model",), inputs=("megadepth", "scene"), folders=("output",))
+    )
 
 
 def run(args: argparse.Namespace) -> int:

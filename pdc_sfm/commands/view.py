@@ -14,6 +14,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from pdc_sfm.commands.paths import Paths
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="folder of a COLMAP model")
@@ -22,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--elevation", type=float, default=15.0, help="degrees the picture is taken from above")
     parser.add_argument("--size", type=int, nargs=2, default=(1280, 800), metavar=("WIDTH", "HEIGHT"))
     parser.add_argument("--keep-outliers", action="store_true", help="show stray points too")
+    parser.set_defaults(paths=Paths(models=("model",), pictures=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pdc_sfm.commands.paths import Paths
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -21,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     convert.add_argument("file", type=Path)
     convert.add_argument("output", type=Path)
     convert.add_argument("--half", action="store_true", help="store 16-bit floats: half the size")
+    inspect.set_defaults(paths=Paths(inputs=("file",)))
+    convert.set_defaults(paths=Paths(inputs=("file",), files=("output",)))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.images import list_images, read_image
+from pdc_sfm.paths import keep_apart
 from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
 from pdc_sfm.processes import core_count
 from pdc_sfm.progress import progress
@@ -42,7 +43,8 @@ def run_photographs(
 ) -> RunFolder:
     """Reconstruct a folder of photographs, compare with SIFT, write the report. Stopped, it goes on."""
     settings, images, output = settings or PhotographSettings(), Path(images), Path(output)
-    names = _usable_names(images, output)
+    keep_apart(images=[images], outputs=[output], replaced=[output / "images"])
+    names = _usable_names(images)
     output.mkdir(parents=True, exist_ok=True)
     with exclusive(output / RECORD):
         folder = RunFolder(output)
@@ -62,18 +64,12 @@ def run_photographs(
     return folder
 
 
-def _usable_names(images: Path, output: Path) -> list[str]:
-    """Names of the images, without those of a run inside their folder."""
-    inside = f"{output.resolve().relative_to(images.resolve()).as_posix()}/" if _is_inside(output, images) else None
-    names = [name for name in list_images(images) if inside is None or not name.startswith(inside)]
+def _usable_names(images: Path) -> list[str]:
+    names = list_images(images)
     if len(names) < 2:
         found = "one image" if names else "no images"
         raise ImageError(f"{images} holds {found}: a reconstruction needs at least two overlapping photographs")
     return names
-
-
-def _is_inside(path: Path, folder: Path) -> bool:
-    return path.resolve() != folder.resolve() and path.resolve().is_relative_to(folder.resolve())
 
 
 def _link(images: Path, names: list[str], folder: RunFolder) -> str:

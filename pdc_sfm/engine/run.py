@@ -19,6 +19,7 @@ from pdc_sfm.files import exclusive
 from pdc_sfm.images import fitted_size
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.snap import SnapSettings
+from pdc_sfm.paths import keep_apart
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import Precision, require, require_file_name, require_precision, to_dict
 from pdc_sfm.store.journal import open_raw_store
@@ -111,6 +112,9 @@ def match_pairs(
     features = Path(features or Path(output) / f"feats_{settings.output}.h5")
     matches = Path(matches or Path(output) / f"{settings.output}_{stem}.h5")
     raw = matches.with_suffix(".raw")
+    listed_in = [Path(pairs)] if isinstance(pairs, Path | str) else []
+    keep_apart(images=[images], inputs=listed_in, outputs=[features, matches], replaced=[raw])
+    keep_apart(inputs=references, outputs=[matches], replaced=[raw])  # the feature file may be one of them: it is extended
     anchors = Anchors(references, unique) if references and settings.anchors == "snap" else None
     made_by = _made_by(settings, matcher, anchors)
     recorded = {**made_by, "tracks": to_dict(settings.tracks)}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pdc_sfm.errors import FormatError
 from pdc_sfm.images import list_images
+from pdc_sfm.paths import read_text
 from pdc_sfm.store.pair_lists import check_name
 
 
@@ -31,7 +32,7 @@ def read_names(source: Path | str, images: Path | str) -> list[str]:
 
 def _read(file: Path) -> list[str]:
     try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
+        lines = read_text(file).split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read the list {file}: {error}") from None
     rows = [(number, words[0]) for number, line in enumerate(lines, start=1) if (words := line.split())]

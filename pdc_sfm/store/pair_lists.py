@@ -9,6 +9,7 @@ from pathlib import Path
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import write_text
 from pdc_sfm.images import name_problem
+from pdc_sfm.paths import read_text
 
 BOM = "\ufeff"  # at the beginning of a file it is not part of its text
 
@@ -103,7 +104,7 @@ def _rows(path: Path) -> Iterable[tuple[int, list[str]]]:
     if path.is_dir():
         raise FormatError(f"cannot read the pair list {path}: it is a folder")
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        lines = read_text(path).split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read the pair list {path}: {error}") from None
     rows = ((number, line.split()) for number, line in enumerate(lines, start=1))

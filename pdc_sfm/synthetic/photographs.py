@@ -14,6 +14,7 @@ import numpy as np
 
 from pdc_sfm.errors import ImageError, UserError
 from pdc_sfm.images import list_images
+from pdc_sfm.paths import check_regular
 
 MIN_SIDE = 96  # pixels; smaller photographs cannot fill a training image
 MAX_SIDE = 1024  # larger ones are shrunk on reading
@@ -145,6 +146,7 @@ def _decode(data: np.ndarray, reduction: int) -> np.ndarray | None:
 
 def _file_bytes(path: Path) -> np.ndarray:
     try:
+        check_regular(path)
         data = np.fromfile(path, np.uint8)
     except OSError as error:
         raise ImageError(f"cannot read image {path}: {error.strerror or error}") from None

@@ -20,6 +20,7 @@ from torch import Tensor
 from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.memory import keep_freed
 from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet, for_inference
+from pdc_sfm.paths import check_regular
 from pdc_sfm.settings import Precision, from_dict, to_dict
 from pdc_sfm.weights.names import is_authors, our_name
 from pdc_sfm.weights.tensor_files import read_safetensors, write_safetensors
@@ -167,6 +168,7 @@ def save_tensors(path, tensors: Mapping[str, Tensor], settings: NetworkSettings,
 def sha256(path: Path | str) -> str:
     """Hash of a file, as published beside downloads."""
     try:
+        check_regular(path)
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256(file)
     except OSError as error:

@@ -32,6 +32,7 @@ def work(args):
         ctypes.CDLL(None).poll(None, 0, 3000)
 
 weights.run = work
+cli.CONTINUED = sys.argv[2:]
 sys.exit(cli.main(["weights", "inspect", "x"]))
 """
 
@@ -39,13 +40,16 @@ sys.exit(cli.main(["weights", "inspect", "x"]))
 @pytest.mark.parametrize("where", ["python", "library", "freeing"])
 @pytest.mark.parametrize(("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")])
 def test_a_signal_ends_a_command_with_one_line(where, number, code, word):
-    process = subprocess.Popen([sys.executable, "-c", COMMAND, where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    continues = number == signal.SIGTERM
+    command = [sys.executable, "-c", COMMAND, where, *(["weights"] if continues else [])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     begun = time.monotonic()
     process.send_signal(number)
     _, said = process.communicate(timeout=20)
     assert process.returncode == code
-    assert said.split("\n")[-2] == f"pdc-sfm: {word}; what was finished is kept, the same command continues"
+    then = "what was finished is kept, the same command continues" if continues else "the same command begins anew"
+    assert said.split("\n")[-2] == f"pdc-sfm: {word}; {then}"
     assert "Traceback" not in said
     assert time.monotonic() - begun < 15
 
@@ -80,19 +84,27 @@ def test_another_thread_is_left_alone():
     assert said == [2]
 
 
+FULL, DENIED = OSError(28, "No space left on device", "out/a.h5"), PermissionError(13, "Permission denied", "/x")
+
+
+@pytest.mark.parametrize("continued", [(), ("weights",)])
 @pytest.mark.parametrize(
-    ("error", "line"),
-    [(OSError(28, "No space left on device", "out/a.h5"), "No space left on device: out/a.h5; what was finished is kept"),
-     (PermissionError(13, "Permission denied", "/x"), "Permission denied: /x"), (MemoryError(), "there is not enough memory")],
+    ("error", "line", "kept"),
+    [(FULL, "No space left on device: out/a.h5", True), (DENIED, "Permission denied: /x", False),
+     (MemoryError(), "there is not enough memory", True)],
 )  # fmt: skip
-def test_what_the_machine_refuses_is_one_line(monkeypatch, capsys, error, line):
+def test_what_the_machine_refuses_is_one_line(monkeypatch, capsys, error, line, kept, continued):
+    """That the same command continues is said of commands that do, where they can."""
+    from pdc_sfm import cli
     from pdc_sfm.commands import weights
 
     def work(args):
         raise error
 
     monkeypatch.setattr(weights, "run", work)
+    monkeypatch.setattr(cli, "CONTINUED", continued)
     assert main(["weights", "inspect", "x"]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"pdc-sfm: {line}")
     assert said.count("\n") == 1
+    assert ("what was finished is kept" in said) == (kept and bool(continued))

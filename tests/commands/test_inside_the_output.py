@@ -129,7 +129,7 @@ def test_photographs_in_folders_of_blanks_and_dots(output, tmp_path):
     listed = list_images(tmp_path / "given")
     assert len(listed) == len(names)
     folder = RunFolder(output)
-    _link(tmp_path / "given", listed, folder, lambda _: None)
+    _link(tmp_path / "given", listed, folder)
     assert len(list_images(output / "images")) == len(names)
     assert [path.name for path in output.iterdir()] == ["images"]
 

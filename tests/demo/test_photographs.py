@@ -7,8 +7,8 @@ from projections import make_scene, write_features, write_images, write_matches
 
 from pdc_sfm.cli import main
 from pdc_sfm.demo import PhotographSettings, run_photographs
-from pdc_sfm.demo.photographs import _link, _usable_names
-from pdc_sfm.errors import ImageError
+from pdc_sfm.demo.photographs import _link
+from pdc_sfm.errors import ImageError, OutputError
 from pdc_sfm.images import list_images, write_image
 from pdc_sfm.retrieval import RetrievalSettings
 from pdc_sfm.run_folder import RunFolder
@@ -78,11 +78,19 @@ def test_names_with_blanks_are_linked_without_them_and_stay_apart(tmp_path):
     }  # fmt: skip
 
 
-def test_a_run_inside_the_folder_of_photographs_does_not_read_itself(tmp_path):
-    image = np.zeros((32, 32, 3), np.uint8)
-    for name in ("a.png", "b.png", "run/images/a.png"):
-        write_image(tmp_path / name, image)
-    assert _usable_names(tmp_path, tmp_path / "run") == ["a.png", "b.png"]
+@pytest.mark.parametrize("output", [".", "run", "../photos", "deep/er"])
+def test_a_run_in_the_folder_of_photographs_is_refused(scene, tmp_path, output):
+    before = sorted((tmp_path / "photos").rglob("*"))
+    with pytest.raises(OutputError, match="photos"):
+        run_photographs(tmp_path / "photos", tmp_path / "photos" / output, PhotographSettings(**QUIET))
+    assert sorted((tmp_path / "photos").rglob("*")) == before
+
+
+def test_photographs_where_a_run_puts_its_links_are_not_deleted(scene, tmp_path):
+    (tmp_path / "photos").rename(tmp_path / "images")
+    with pytest.raises(OutputError, match="is an input"):
+        run_photographs(tmp_path / "images", tmp_path, PhotographSettings(**QUIET))
+    assert len(list_images(tmp_path / "images")) == 6
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ import random
 import signal
 
 import pytest
-from fault_injection import Running, die_at, run
+from fault_injection import CONTINUED, Running, die_at, run
+
+from pdc_sfm.interrupts import ANEW, KEPT
 
 KILLS = {"match": 10, "aggregate": 8, "triangulate": 8, "localise": 8, "retrieve": 8, "train": 8}  # 50
 SHORT = {"match", "aggregate", "retrieve"}  # in `make test`, one each
@@ -65,5 +67,6 @@ def test_stopped_by_a_signal(worlds, tally, name, seed, number, word):
         output, code, said = stopped(world, seed, number)
         assert code == 128 + number
         if name != "train":  # which says where it stands
-            assert said == f"pdc-sfm: {word}; what was finished is kept, the same command continues\n"
+            then = KEPT if name in CONTINUED else ANEW
+            assert said == f"pdc-sfm: {word}; {then}\n"
         world.continued(output)

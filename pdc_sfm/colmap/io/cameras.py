@@ -13,6 +13,7 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.errors import FormatError, SettingsError
+from pdc_sfm.paths import read_text
 from pdc_sfm.settings import require
 from pdc_sfm.store.pair_lists import check_name
 
@@ -108,7 +109,7 @@ def read_camera_list(path: Path | str) -> dict[str, pycolmap.Camera]:
 
 def _read_lines(file: Path) -> list[str]:
     try:
-        return file.read_text(encoding="utf-8-sig").split("\n")
+        return read_text(file).split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read {file}: {error}") from None
 

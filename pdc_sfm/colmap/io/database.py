@@ -57,6 +57,8 @@ class Keypoints:
 
 def create_from_images(path: Path, image_dir: Path, names: list[str], settings: CameraSettings) -> dict[str, int]:
     """A new database of images, with cameras guessed from EXIF or as given. Returns the images' ids."""
+    for name in names:
+        refuse_odd(image_dir / name)
     pycolmap.Database.open(path).close()
     options = pycolmap.ImageReaderOptions(camera_model=settings.model)
     options.camera_params = ",".join(repr(p) for p in settings.params)
@@ -69,6 +71,12 @@ def create_from_images(path: Path, image_dir: Path, names: list[str], settings: 
     if missing:
         _explain_missing(image_dir, missing, settings)
     return ids
+
+
+def refuse_odd(path: Path) -> None:
+    """COLMAP would wait for ever for what a pipe says. What is not there is explained afterwards."""
+    if path.exists() and not path.is_file():
+        raise ImageError(f"{path} is a folder, a pipe or a device, not an image: replace or remove it")
 
 
 def _explain_missing(image_dir: Path, missing: list[str], settings: CameraSettings) -> None:

@@ -13,6 +13,7 @@ import pycolmap
 
 from pdc_sfm.errors import FormatError, SettingsError
 from pdc_sfm.files import atomic_path, write_text
+from pdc_sfm.paths import read_text
 from pdc_sfm.store.pair_lists import check_name
 
 
@@ -49,7 +50,7 @@ def read_poses(path: Path | str) -> dict[str, np.ndarray]:
     """Name in the file -> cam_from_world (3, 4)."""
     poses: dict[str, np.ndarray] = {}
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+        lines = read_text(path).split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read the results {path}: {error}") from None
     for number, line in enumerate(lines, start=1):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
+from pdc_sfm.colmap.io.database import refuse_odd
 from pdc_sfm.colmap.options import thread_count
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import ImageError
@@ -22,6 +23,8 @@ def match_sift(
     """Detect and match SIFT features of a pair list. `fixed`, an earlier feature file, saves detecting them again."""
     listed = unique_pairs(read_pairs(pairs))
     names = sorted({name for pair in listed for name in pair})
+    for name in names:
+        refuse_odd(images / name)
     database = features.with_suffix(".sift.db")
     database.parent.mkdir(parents=True, exist_ok=True)
     database.unlink(missing_ok=True)

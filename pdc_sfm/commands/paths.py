@@ -1,0 +1,67 @@
+"""What of a command's arguments is read and what is written: checked for every verb before anything is loaded."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdc_sfm.errors import OutputError
+from pdc_sfm.paths import check_output_file, check_output_folder, keep_apart
+
+MODEL = tuple(f"{name}.{end}" for name in ("cameras", "images", "points3D", "frames", "rigs") for end in ("bin", "txt"))
+MADE_MODEL = (*MODEL, "database.db", "points.ply", "summary.json", "models")  # by reconstruct and triangulate
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Names of arguments, by what happens to the paths that they are given. A parser has them as its default `paths`."""
+
+    images: tuple[str, ...] = ()  # folders of images, below which nothing is written
+    inputs: tuple[str, ...] = ()  # files, folders and globs that are only read
+    models: tuple[str, ...] = ()  # folders of COLMAP models that are only read
+    guarded: tuple[str, ...] = ()  # files that are only read, which the verb itself keeps apart from what it writes
+    files: tuple[str, ...] = ()  # files that are written
+    pictures: tuple[str, ...] = ()  # files that are written, in a format that their suffix says
+    folders: tuple[str, ...] = ()  # folders that are filled,
+    replaced: tuple[str, ...] = ()  # and what of their content is replaced
+    also: Callable[[argparse.Namespace], list[Path]] = lambda args: []  # files that are written beside
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse outputs that cannot be written, and those that are inputs."""
+        written = [*_values(args, self.files), *self.also(args)]
+        for path in (*written, *_values(args, self.pictures)):
+            check_output_file(path)
+        for path in _values(args, self.pictures):
+            _check_picture(path)
+        folders = _values(args, self.folders)
+        for path in folders:
+            check_output_folder(path)
+        keep_apart(
+            images=_values(args, self.images),
+            inputs=[
+                *(found for path in _values(args, (*self.inputs, "config")) for found in _existing(path)),
+                *(found for path in _values(args, self.models) for found in (path, *(path / n for n in MODEL))),
+            ],
+            outputs=[*written, *_values(args, self.pictures), *folders],
+            replaced=[folder / name for folder in folders for name in self.replaced],
+        )
+
+
+def _values(args: argparse.Namespace, names: Iterable[str]) -> list[Path]:
+    found = [getattr(args, name, None) for name in names]
+    several = [value if isinstance(value, list) else [value] for value in found]
+    return [Path(value) for values in several for value in values if value is not None]
+
+
+def _existing(path: Path) -> list[Path]:
+    """The files that an argument means, which may be a glob."""
+    return [path] if path.exists() or not path.name else list(path.parent.glob(path.name))
+
+
+def _check_picture(path: Path) -> None:
+    from pdc_sfm.images import SUFFIXES
+
+    if path.suffix.lower() not in SUFFIXES:
+        raise OutputError(f"cannot write a picture as {path}: end its name with one of {' '.join(SUFFIXES)}")
