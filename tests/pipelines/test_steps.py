@@ -29,7 +29,7 @@ class Matching:
 
     def run(self, *words, fault=None):
         settings = load_settings(RunSettings, None, words)
-        matcher, said = _Counting(fault), []
+        matcher = _Counting(fault)
 
         def work():
             features, matches = self.files
@@ -37,8 +37,8 @@ class Matching:
                 self.pairs, self.images, self.folder, settings, features=features, matches=matches, matcher=matcher
             )
 
-        Steps(self.folder, said.append).run("matching", describe(settings), self.files, work, [self.raw])
-        return matcher.pairs, said
+        Steps(self.folder).run("matching", describe(settings), self.files, work, [self.raw])
+        return matcher.pairs
 
     def finished(self):
         return len(RawStore(self.raw))
@@ -64,15 +64,15 @@ def test_an_error_in_the_middle_costs_nothing_that_was_finished(tmp_path, fault)
     with pytest.raises(type(fault)):
         matching.run(fault=fault)
     assert matching.finished() == 3
-    assert matching.run()[0] == 3  # the other three
+    assert matching.run() == 3  # the other three
 
 
 def test_what_other_settings_made_is_made_anew(tmp_path):
     matching = Matching(tmp_path)
-    assert matching.run()[0] == 6
+    assert matching.run() == 6
     before = matching.files[1].read_bytes()
-    assert matching.run("select.threshold=0.2")[0] == 6
-    assert matching.run("select.threshold=0.2") == (0, ["matching: done before"])
+    assert matching.run("select.threshold=0.2") == 6
+    assert matching.run("select.threshold=0.2") == 0
     assert matching.files[1].read_bytes() != before
 
 
@@ -80,7 +80,7 @@ def test_raw_matches_are_kept_where_only_the_files_made_of_them_are_others(tmp_p
     matching = Matching(tmp_path)
     matching.run()
     before = [path.read_bytes() for path in matching.files]
-    assert matching.run("tracks.cell_size=8")[0] == 0
+    assert matching.run("tracks.cell_size=8") == 0
     assert [path.read_bytes() for path in matching.files] != before
 
 
@@ -92,7 +92,7 @@ def test_nothing_of_another_step_is_removed(tmp_path):
         raise OtherSettingsError("made otherwise", precious)
 
     with pytest.raises(OtherSettingsError):
-        Steps(tmp_path, lambda _: None).run("step", None, [tmp_path / "out"], work, [tmp_path / "rest"])
+        Steps(tmp_path).run("step", None, [tmp_path / "out"], work, [tmp_path / "rest"])
     assert precious.is_dir()
 
 
