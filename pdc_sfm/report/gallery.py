@@ -91,7 +91,7 @@ def _article(run: Run, pair: ShownPair, radius: float, threshold: float) -> str:
     captions = [f"image {k}: {name}" for k, name in enumerate(pair.names)]
     small = [resize_image(image, fitted_size(image.shape[1::-1], max_side=SIDE)) for image in images]
     figures = [figure(image, caption) for image, caption in zip(small, captions)]
-    said = f"{len(pair.matches):,} matches; {pair.why}"
+    said = f"{len(pair.matches):,} dense matches; {pair.why}"
     if pair.forward is not None and pair.forward.log_var is not None:
         panels = pair_panels(
             *images, pair.matches, pair.forward, radius=radius, threshold=threshold, longest=SIDE, width=WIDE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from typing import Any
 
@@ -27,18 +28,19 @@ def model_section(run: Run) -> Section:
     if len(points) == 0 or not poses:
         raise Missing(f"the model has {len(points)} points and {len(poses)} cameras")
     keep = np.flatnonzero(remove_outliers(points))
-    stacked = np.stack(list(poses.values()))
-    still = draw(points[keep], colours[keep], stacked, overview(stacked, points[keep], PICTURE), background=255)
+    stacked, queries = np.stack(list(poses.values())), _query_poses(run)
     shown = np.sort(np.random.default_rng(0).permutation(keep)[:MOST_POINTS])
     world = upright(stacked)
-    queries = _query_poses(run)
-    size = _camera_size(camera_center(stacked))
+    drawn, centres = points[shown] @ world.T, camera_center(np.stack([*poses.values(), *queries.values()])) @ world.T
+    seen = frame(points[keep] @ world.T, centres)
+    near = stacked[seen.near[: len(stacked)]] if seen.near[: len(stacked)].any() else stacked
+    still = draw(points[keep], colours[keep], near, overview(near, points[keep], PICTURE), background=255)
+    size = _camera_size(centres[: len(stacked)], seen.radius)
     data = {
-        "points": _floats(points[shown] @ world.T),
+        "points": _floats(drawn),
         "colours": _bytes(colours[shown]),
-        "range": _range(
-            points[keep] @ world.T, camera_center(np.stack([*poses.values(), *queries.values()])) @ world.T
-        ),
+        "range": _range(drawn, centres),
+        "frame": {"centre": seen.centre.tolist(), "radius": seen.radius},
         "cameras": [_cameras("images", poses, world, size)],
     }
     if queries:
@@ -46,6 +48,8 @@ def model_section(run: Run) -> Section:
     note = f"{len(points):,} points and {len(poses)} cameras"
     if len(shown) < len(points):
         note += f"; {len(shown):,} points are drawn"
+    if not seen.near.all():
+        note += f"; {np.count_nonzero(~seen.near)} cameras stand further off: zoom out to see them"
     embedded = json.dumps(data).replace("</", "<\\/")  # no name of an image can end the script
     section = Section("model", "Model")
     section.content = (
@@ -86,19 +90,42 @@ def _cameras(name: str, poses: dict[str, np.ndarray], world: np.ndarray, size: f
     return {"label": name, "names": list(poses), "centres": centres, "lines": lines}
 
 
-def _camera_size(centres: np.ndarray) -> float:
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """What the first view holds: a ball, and which cameras are in it. A far camera or stray point sets no zoom."""
+
+    centre: np.ndarray  # (3,)
+    radius: float
+    near: np.ndarray  # (N,) bool: cameras inside
+
+
+def frame(points: np.ndarray, centres: np.ndarray) -> Frame:
+    """The middle 96 % of the points on each axis, the nearer half of the cameras, and those about as near as these.
+
+    What is left out lies further from the middle than half as far again as the points reach.
+    """
+    low, high = np.quantile(points, (0.02, 0.98), axis=0)
+    middle, reach = (low + high) / 2, np.linalg.norm(high - low) / 2
+    distances = np.linalg.norm(centres - middle, axis=1)
+    near = distances <= max(1.5 * reach, np.median(distances))
+    low, high = np.minimum(low, centres[near].min(0)), np.maximum(high, centres[near].max(0))
+    return Frame((low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-9), near)
+
+
+def _camera_size(centres: np.ndarray, radius: float) -> float:
+    """A quarter of the usual distance to the nearest other camera, but neither a speck nor a wall in the first view."""
     if len(centres) < 2:
-        return 0.1
+        return 0.05 * radius
     distances = np.linalg.norm(centres[:, None] - centres[None], axis=-1)
     np.fill_diagonal(distances, np.inf)
-    return float(np.median(distances.min(1))) / 4
+    return float(np.clip(np.median(distances.min(1)) / 4, 0.015 * radius, 0.06 * radius))
 
 
 def _range(points: np.ndarray, centres: np.ndarray) -> list[list[float]]:
-    """Of each axis: what holds 98 % of the points and all cameras."""
-    low = np.minimum(np.quantile(points, 0.01, axis=0), centres.min(0))
-    high = np.maximum(np.quantile(points, 0.99, axis=0), centres.max(0))
-    margin = 0.03 * (high - low).max()
+    """Of each axis: all that is drawn, with a margin."""
+    both = np.concatenate([points, centres])
+    low, high = both.min(0), both.max(0)
+    margin = max(0.03 * float((high - low).max()), 1e-9)
     return np.round(np.stack([low - margin, high + margin], 1), 4).tolist()
 
 

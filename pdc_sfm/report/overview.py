@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pdc_sfm.report.html import Markup, Section, table, tiles
+from pdc_sfm.errors import UserError
+from pdc_sfm.report.html import Markup, Section, table, text, tiles
 from pdc_sfm.report.run_data import Missing, Run
+from pdc_sfm.store.pair_lists import read_pairs
+
+MOST_LOST = 30  # images named that the model lacks
 
 
 def overview(run: Run) -> Section:
@@ -17,6 +21,7 @@ def overview(run: Run) -> Section:
         section.content += tiles(_figures(rows[0])) + _metrics_table(rows)
     else:
         section.content += tiles(_model_figures(run, section))
+    section.content += _unregistered(run)
     if run.record.get("steps"):
         section.content += _steps(run.record["steps"])
     if run.record and not run.record.get("finished"):
@@ -105,6 +110,21 @@ def _recall(query: dict[str, Any] | None) -> str:
     return "-" if not query else " / ".join(f"{100 * share:.0f}" for share in query["recall"])
 
 
+def _unregistered(run: Run) -> str:
+    """Which images the model lacks: whoever made it looks at these first."""
+    try:
+        model = run.model
+        names = sorted({name for pair in read_pairs(run.folder / "pairs.txt") for name in pair})
+    except (Missing, UserError):
+        return ""
+    seen = {model.image(i).name for i in model.reg_image_ids() if model.image(i).num_points3D > 0}
+    lost = [name for name in names if name not in seen]
+    if not lost:
+        return ""
+    more = f" and {len(lost) - MOST_LOST} more" if len(lost) > MOST_LOST else ""
+    return f'<p class="lost"><b class="bad">Not in the model:</b> {text(", ".join(lost[:MOST_LOST]) + more)}</p>'
+
+
 def _count(steps: list) -> str:
     return f"{len(steps)} step{'s' if len(steps) != 1 else ''}"
 
@@ -121,4 +141,4 @@ def _steps(steps: list[dict[str, Any]]) -> str:
         for step in steps
     ]
     body = table(["step", "time", "result"], rows, 9)
-    return f'<details open class="steps"><summary>{_count(steps)}, {total:.0f} s</summary>{body}</details>'
+    return f'<details class="steps"><summary>{_count(steps)}, {total:.0f} s</summary>{body}</details>'

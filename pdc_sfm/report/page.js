@@ -27,7 +27,7 @@
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const source = document.getElementById("model-data");
   const view = document.getElementById("model-view");
-  let camera = { eye: { x: -0.4, y: -2.05, z: 1.2 }, center: { x: 0, y: 0, z: -0.12 }, up: { x: 0, y: 0, z: 1 } };
+  let camera = null;
   let content = null;
 
   function read() {
@@ -64,27 +64,34 @@
     try { return Boolean(document.createElement("canvas").getContext("webgl")); } catch { return false; }
   }
 
+  // plotly's units: 1 is the radius of the frame, 0 the middle of all that is drawn; what is far off is drawn too
+  function firstView() {
+    const { frame, range } = content.data;
+    const center = range.map(([low, high], k) => (frame.centre[k] - (low + high) / 2) / frame.radius);
+    const far = 1.75 * Math.max(1, 1.15 * view.clientHeight / view.clientWidth);  // a narrow view needs more distance
+    const eye = [-0.17, -0.86, 0.48].map((part, k) => center[k] + far * part);
+    const named = ([x, y, z]) => ({ x, y, z });
+    return { eye: named(eye), center: named(center), up: named([0, 0, 1]) };
+  }
+
   function drawModel() {
     if (!source || typeof Plotly === "undefined" || !webgl()) return;  // the still picture stays
     if (!content) {
       content = read();
-      const far = Math.max(1, 1.15 * view.clientHeight / view.clientWidth);  // a narrow view needs more distance
-      Object.keys(camera.eye).forEach((axis) => { camera.eye[axis] *= far; });
+      camera = firstView();
     }
     const style = getComputedStyle(root);
     const colour = (name) => style.getPropertyValue(name).trim();
     const ranges = content.data.range;
-    const side = Math.max(...ranges.map(([low, high]) => high - low));
     const axis = (k) => ({
-      range: ranges[k], showbackground: false, showticklabels: false, title: { text: "" }, zeroline: false,
-      gridcolor: colour("--line"), showspikes: false,
+      range: ranges[k], visible: false, showspikes: false,
     });
     const layout = {
       margin: { l: 0, r: 0, t: 0, b: 0 }, paper_bgcolor: colour("--card"), uirevision: "keep",
       font: { color: colour("--ink") }, legend: { x: 0, y: 1, bgcolor: "rgba(0,0,0,0)", itemsizing: "constant" },
       scene: {
         xaxis: axis(0), yaxis: axis(1), zaxis: axis(2), aspectmode: "manual", dragmode: "turntable", camera,
-        aspectratio: Object.fromEntries(["x", "y", "z"].map((n, k) => [n, 1.8 * (ranges[k][1] - ranges[k][0]) / side])),
+        aspectratio: Object.fromEntries(["x", "y", "z"].map((n, k) => [n, (ranges[k][1] - ranges[k][0]) / content.data.frame.radius])),
       },
     };
     view.querySelector(".still")?.remove();

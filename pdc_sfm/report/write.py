@@ -38,8 +38,8 @@ def write_report(
     makers: list[Callable[[], Section]] = [
         lambda: overview(run),
         lambda: model_section(run),
-        lambda: gallery(run, shown, unshown, raw_settings_of(run)),
         lambda: statistics(run),
+        lambda: gallery(run, shown, unshown, raw_settings_of(run)),
     ]
     if run.has_queries:
         makers.append(lambda: localisation(run))

@@ -14,6 +14,9 @@ ALL_DECODED = """(() => {
   images.forEach((image) => { image.loading = "eager"; });
   return Promise.all(images.map((image) => image.decode().then(() => true, () => false))).then((done) => done.every(Boolean));
 })()"""
+# a table that is wider than the page has a shadow at the side where it goes on
+TABLES_TELL = """[...document.querySelectorAll(".scroll")].every((box) => box.scrollWidth <= box.clientWidth
+  || getComputedStyle(box).backgroundImage.split("linear-gradient").length === 5)"""
 GROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -33,6 +36,7 @@ def test_it_is_shown_whole_and_without_complaint(report, tmp_path, width, height
         red, green, blue = map(int, browser.ask(GROUND)[4:-1].split(","))
         assert (max(red, green, blue) < 60) if dark else (min(red, green, blue) > 220)
         assert browser.ask("document.querySelectorAll('#model-view canvas').length") > 0
+        assert browser.ask(TABLES_TELL)
         assert browser.ask(ALL_DECODED)
         browser.picture(tmp_path / "view.png")
         assert read_image(tmp_path / "view.png").std() > 5  # something is drawn

@@ -88,7 +88,7 @@ def test_it_says_what_the_run_says(document):
     assert "4 inliers" in text  # SIFT's reason
     assert "pycolmap" in text
     assert "99 matches" in text  # the second best of the retrieval
-    assert "placed as the cameras stand" in text
+    assert "about where the cameras stand, seen from above" in text
 
 
 def test_the_model_holds_all_cameras_and_points(document):
