@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 
-.PHONY: setup demo test endurance lint bench clean
+.PHONY: setup demo test coverage endurance lint docs bench clean
 setup: $(SETUP)
 
 # torch goes first and pinned: a later requirement then finds it installed and does not fetch another build.
@@ -17,6 +17,10 @@ $(SETUP): setup.cfg constraints.txt
 test: setup
 	$(BIN)/python -m pytest
 
+# The tests with the lines they reach; scenes and the viewer's window are left out (pyproject.toml). Slower than `make test`.
+coverage: setup
+	$(BIN)/python -m pytest --cov --cov-report=term
+
 # Bad days: kills, full disks, damaged files, signals, little memory. Minutes; `make test` has a short version.
 endurance: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" tests/endurance
@@ -24,6 +28,11 @@ endurance: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/check_types.py
+
+# The API reference, from the docstrings: outputs/api/index.html
+docs: setup
+	$(BIN)/python docs/make_api.py
 
 demo: setup
 	$(BIN)/pdc-sfm demo --output outputs/demo

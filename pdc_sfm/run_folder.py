@@ -109,6 +109,7 @@ def read_record(folder: Path | str) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: Any) -> None:
+    """JSON that a person can read."""
     write_text(path, json.dumps(content, indent=1) + "\n")
 
 

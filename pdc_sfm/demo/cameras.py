@@ -19,6 +19,7 @@ def intrinsics(camera: Camera) -> tuple[float, float, float, float]:
 
 
 def colmap_camera(camera: Camera) -> pycolmap.Camera:
+    """A scene's camera as COLMAP has it."""
     return make_camera("PINHOLE", camera.width, camera.height, intrinsics(camera))
 
 

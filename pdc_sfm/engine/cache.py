@@ -14,6 +14,8 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 class Sized(Protocol):
+    """What says how much memory it takes."""
+
     @property
     def nbytes(self) -> int: ...
 

@@ -75,6 +75,7 @@ def write_results(folder: Path, result: HomographyResult, summary: dict[str, Any
 
 
 def dense_table(dense: dict[str, Any]) -> str:
+    """AEPE, PCK and confidence of each kind of pairs."""
     rows = [
         [
             kind,
@@ -101,6 +102,7 @@ def _ause_table(dense: dict[str, Any]) -> str:
 
 
 def match_table(matches: dict[str, Any]) -> str:
+    """Matches and homographies of each kind, ours and SIFT's."""
     head = [
         "kind",
         *(f"{who}{what}" for what in ("matches", "<=1 px", "<=5 px", f"H<={SOUND:g} px") for who in ("", "SIFT ")),

@@ -97,6 +97,7 @@ def read_record(path: Path | str) -> dict[str, Any]:
 
 
 def write_record(file: h5py.File, record: Mapping[str, Any]) -> None:
+    """What made a file, as its attribute."""
     file.attrs[RECORD] = json.dumps(record, sort_keys=True)
 
 

@@ -160,6 +160,7 @@ def save_network(path: Path | str, network: PDCNet, half: bool = False, extra: M
 
 
 def save_tensors(path, tensors: Mapping[str, Tensor], settings: NetworkSettings, half=False, extra=None) -> None:
+    """Weights with their architecture, as a safetensors file."""
     dtype = torch.float16 if half else torch.float32
     data = {n: (t.to(dtype) if t.is_floating_point() else t).contiguous().cpu().clone() for n, t in tensors.items()}
     write_safetensors(path, data, {METADATA_KEY: json.dumps(to_dict(settings)), **(extra or {})})

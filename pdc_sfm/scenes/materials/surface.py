@@ -9,6 +9,8 @@ import numpy as np
 
 
 class Material(IntEnum):
+    """What a surface is made of."""
+
     PLASTER = 0
     BRICK = 1
     ASHLAR = 2

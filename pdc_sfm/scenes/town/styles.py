@@ -34,6 +34,8 @@ DOORS = ("#3c4f3f", "#5b2f28", "#2f3e52", "#5d4630", "#39332e")
 
 @dataclass(frozen=True)
 class House:
+    """Sizes and surfaces of a house."""
+
     width: float
     depth: float
     ground: float  # height of the ground floor
