@@ -1,10 +1,13 @@
-"""What the built-in scene is made of."""
+"""What the built-in scenes are made of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pdc_sfm.settings import require
+
+Kind = Literal["room", "object"]  # of a world beside the town
 
 
 @dataclass(frozen=True)
@@ -41,3 +44,31 @@ class SceneSettings:
     def total(self) -> int:
         """Images in all."""
         return self.database + self.day_queries + self.night_queries
+
+
+@dataclass(frozen=True)
+class WorldSettings:
+    """A room, or objects on a table. The same settings and photographs give the same pictures."""
+
+    seed: int = 0  # another seed is another world
+    width: int = 640  # pixels of an image
+    height: int = 480  # pixels of an image
+    images: int = 16  # pictures taken
+    views: int = 4  # pictures of each thing looked at, so that some overlap
+    turn: float = 40.0  # degrees: cameras are rolled by up to so much in half of the pictures
+    zoom: float = 2.5  # largest ratio of distances between views of one thing
+    textures: int = 24  # pictures on its surfaces
+    twin: float = 0.3  # share of worlds with a second one of the same design beside it
+    depth: bool = True  # write depth maps beside the images
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, f"seed={self.seed} is not possible: it takes 0 or more")
+        for name in ("width", "height"):
+            value = getattr(self, name)
+            require(64 <= value <= 4096, f"{name}={value} is not possible: it takes 64 to 4096 pixels")
+        require(2 <= self.images <= 999, f"images={self.images} is not possible: it takes 2 to 999")
+        require(1 <= self.views <= 99, f"views={self.views} is not possible: it takes 1 to 99")
+        require(0 <= self.turn <= 180, f"turn={self.turn} is not possible: it takes 0 to 180 degrees")
+        require(1 <= self.zoom <= 6, f"zoom={self.zoom} is not possible: it takes 1 to 6")
+        require(4 <= self.textures <= 500, f"textures={self.textures} is not possible: it takes 4 to 500")
+        require(0 <= self.twin <= 1, f"twin={self.twin} is not possible: it is a share, 0 to 1")

@@ -27,8 +27,9 @@ class WarpSettings:
     tps: float = 0.15  # share by a thin-plate spline
     mixed: float = 0.25  # share by a homography and a spline
     moderate: float = 0.6  # share with small rotations and zooms, as between neighbouring views
-    rotated: float = 0.2  # share with any rotation
+    rotated: float = 0.2  # share with any rotation up to `max_rotation`
     strong: float = 0.2  # share with strong zoom and perspective
+    upended: float = 0.0  # share with any rotation at all
     moderate_rotation: float = 40.0  # degrees, of moderate pairs
     max_rotation: float = 180.0  # degrees, of rotated pairs and some strong ones
     moderate_zoom: float = 2.0  # ratio of the two scales, of moderate pairs
@@ -40,11 +41,12 @@ class WarpSettings:
     min_in_view: float = 0.1  # share of the reference's points that must land in the query
 
     def __post_init__(self) -> None:
-        for name in ("homography", "affine", "tps", "mixed", "moderate", "rotated", "strong"):
+        for name in ("homography", "affine", "tps", "mixed", "moderate", "rotated", "strong", "upended"):
             require(getattr(self, name) >= 0, f"warp.{name}={getattr(self, name)}: a share is at least 0")
-        kinds, modes = self.homography + self.affine + self.tps + self.mixed, self.moderate + self.rotated + self.strong
+        kinds = self.homography + self.affine + self.tps + self.mixed
+        modes = self.moderate + self.rotated + self.strong + self.upended
         require(kinds > 0, "warp: one of homography, affine, tps, mixed needs a share above 0")
-        require(modes > 0, "warp: one of moderate, rotated, strong needs a share above 0")
+        require(modes > 0, "warp: one of moderate, rotated, strong, upended needs a share above 0")
         for name in ("moderate_rotation", "max_rotation"):
             require(0 <= getattr(self, name) <= 180, f"warp.{name} must lie in 0..180 degrees")
         for name in ("moderate_zoom", "max_zoom"):
@@ -178,11 +180,12 @@ def jacobian(function, point: np.ndarray, step: float = 0.5) -> np.ndarray:
 
 
 def random_pose(settings: WarpSettings, affine: bool, rng: np.random.Generator) -> Pose:
-    """A pose from the mixture of moderate, rotated and strong changes."""
-    shares = np.array([settings.moderate, settings.rotated, settings.strong], float)
-    mode = rng.choice(3, p=shares / shares.sum())
-    any_rotation = mode == 1 or (mode == 2 and rng.random() < 0.25)
+    """A pose from the mixture of moderate, rotated, strong and upended changes."""
+    shares = np.array([settings.moderate, settings.rotated, settings.strong, settings.upended], float)
+    mode = rng.choice(4, p=shares / shares.sum())
+    any_rotation = mode in (1, 3) or (mode == 2 and rng.random() < 0.25)
     limit = settings.max_rotation if any_rotation else settings.moderate_rotation
+    limit = 180.0 if mode == 3 else limit
     zoom_limit = settings.max_zoom if mode == 2 else settings.moderate_zoom
     tilt_limit = settings.max_tilt if mode == 2 else settings.moderate_tilt
     # moderate changes gather round none, so that the easy pairs of practice are not rare

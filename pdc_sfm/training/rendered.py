@@ -5,7 +5,8 @@ Two views of one scene that show nothing in common are the hardest of unrelated 
 
 from __future__ import annotations
 
-import functools
+import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import numpy as np
 from pdc_sfm.errors import UserError
 from pdc_sfm.images import read_image
 from pdc_sfm.scenes import SceneTruth
+from pdc_sfm.scenes.layouts.record import RECORD
+from pdc_sfm.synthetic.objects import transform
 from pdc_sfm.synthetic.photometric import PhotometricSettings, augment
 from pdc_sfm.synthetic.warps import Frame
 from pdc_sfm.training.sources import Sample, Size
@@ -28,28 +31,25 @@ class RenderedScene:
 
     def __init__(self, folder: Path | str, min_overlap: float):
         self.truth = SceneTruth(Path(folder))
+        self.kind = scene_kind(Path(folder))
         names = sorted(self.truth.cameras)
         shares = {(a, b): self.truth.overlap(a, b) for a in names for b in names if a != b}
         self.overlapping = [pair for pair, share in shares.items() if share >= min_overlap]
         self.apart = [(a, b) for (a, b), share in shares.items() if share == 0 == shares[b, a]]
         if not self.overlapping:
             raise UserError(f"no two images of {folder} overlap by {min_overlap:.0%}: lower supervision.min_overlap")
-        self._read()
 
-    def _read(self) -> None:
-        self.image = functools.lru_cache(64)(lambda name: read_image(self.truth.folder / "images" / name))
-        self.flow = functools.lru_cache(16)(self.truth.flow)
+    def image(self, name: str) -> np.ndarray:
+        """Read anew each time: of many scenes one picture is seldom wanted twice, and reading takes little."""
+        return read_image(self.truth.folder / "images" / name)
 
-    def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name not in ("image", "flow")}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        self._read()
+    def flow(self, first: str, second: str) -> tuple[np.ndarray, np.ndarray]:
+        """Flow and visibility between two of its pictures."""
+        return self.truth.flow(first, second)
 
 
 class RenderedSource:
-    """Samples cut from pairs of rendered scenes, every scene as often as any other."""
+    """Samples cut from pairs of rendered scenes: every kind as often as any other, and within it every scene."""
 
     def __init__(
         self,
@@ -58,44 +58,81 @@ class RenderedSource:
         photometric: PhotometricSettings,
         seed: int,
     ):
-        self.scenes, self.settings, self.photometric, self.seed = scenes, settings, photometric, seed
+        kinds = sorted({scene.kind for scene in scenes})
+        self.kinds = [[scene for scene in scenes if scene.kind == kind] for kind in kinds]
+        self.settings, self.photometric, self.seed = settings, photometric, seed
 
     def sample(self, index: int, size: Size) -> Sample:
         """Sample number `index`; chance, fixed by the number, chooses scene, pair and cut-out."""
         rng = np.random.default_rng([self.seed, index, 3])
-        scene = self.scenes[int(rng.integers(len(self.scenes)))]
+        scenes = self.kinds[int(rng.integers(len(self.kinds)))]
+        scene = scenes[int(rng.integers(len(scenes)))]
         apart = len(scene.apart) > 0 and rng.random() < LOOK_ALIKE
         pairs = scene.apart if apart else scene.overlapping
         names = pairs[int(rng.integers(len(pairs)))]
-        sample = cut_views(scene, names, size, self.settings.max_zoom, rng)
+        turn = self.settings.max_turn * rng.uniform(-1, 1) * (rng.random() < 0.5)
+        sample = cut_views(scene, names, size, self.settings.max_zoom, rng, turn)
         reference, query = (augment(image, self.photometric, rng) for image in (sample.reference, sample.query))
         return Sample(reference, query, sample.flow, sample.valid, sample.hidden)
 
 
 def cut_views(
-    scene: RenderedScene, names: tuple[str, str], size: Size, max_zoom: float, rng: np.random.Generator
+    scene: RenderedScene,
+    names: tuple[str, str],
+    size: Size,
+    max_zoom: float,
+    rng: np.random.Generator,
+    turn: float = 0.0,
 ) -> Sample:
-    """Windows of two views, the query's around what the middle of the reference's shows, with flow and visibility."""
+    """Windows of two views, the query's around what the middle of the reference's shows, with flow and visibility.
+
+    The query is turned by so many degrees; its window is then cut from the middle of a larger one.
+    """
     images = [scene.image(name) for name in names]
     flow, visible = scene.flow(*names)
     y, x = np.nonzero(visible) if visible.any() else np.nonzero(np.ones_like(visible))
     chosen = int(rng.integers(len(x)))
     first = np.array([x[chosen], y[chosen]], float)
+    second, wide = first + flow[y[chosen], x[chosen]], _turned_size(size, turn)
     windows = [
-        Window.around(centre, image.shape[1::-1], size, rng.uniform(1.0, max_zoom))
-        for image, centre in zip(images, (first, first + flow[y[chosen], x[chosen]]))
+        Window.around(centre, image.shape[1::-1], shape, rng.uniform(1.0, max_zoom))
+        for image, centre, shape in zip(images, (first, second), (size, wide))
     ]
+    shown = [window.cut(image) for window, image in zip(windows, images)]
+    turned = _turning(wide, size, turn)
+    if turn:
+        shown[1] = cv2.warpAffine(shown[1], turned, size[::-1], flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
     grid = Frame(*size).grid()
     at = windows[0].to_image(grid)
     seen, moved = (_at(values, at) for values in (visible.astype(np.float32), flow))
-    target = windows[1].from_image(at + moved)
+    target = transform(turned, windows[1].from_image(at + moved))
     inside = Frame(*size).contains(target)
     # At the edges of things the four pixels around a place lie on two surfaces: neither seen nor hidden for certain.
     smooth = np.abs(moved - _at(flow, at, cv2.INTER_NEAREST)).max(-1) < 2
     valid = inside & smooth & (seen > 0.999)
     hidden = ~inside | (seen < 0.001)
-    shown = [window.cut(image) for window, image in zip(windows, images)]
     return Sample(*shown, np.where(valid[..., None], target - grid, 0).astype(np.float32), valid, hidden)
+
+
+def _turned_size(size: Size, degrees: float) -> Size:
+    """(height, width) of an upright window that holds a turned one."""
+    c, s = abs(math.cos(math.radians(degrees))), abs(math.sin(math.radians(degrees)))
+    return math.ceil(c * size[0] + s * size[1]), math.ceil(s * size[0] + c * size[1])
+
+
+def _turning(wide: Size, size: Size, degrees: float) -> np.ndarray:
+    """(2, 3) from pixels of the wide window to those of the turned one in its middle."""
+    c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    linear = np.array([[c, -s], [s, c]])
+    return np.column_stack([linear, np.array(Frame(*size).centre) - linear @ np.array(Frame(*wide).centre)])
+
+
+def scene_kind(folder: Path) -> str:
+    """What a scene folder shows, as its record says: plain (a town), room or object."""
+    try:
+        return str(json.loads((folder / RECORD).read_text(encoding="utf-8"))["layout"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "plain"  # a folder without a record has images, cameras and depth all the same
 
 
 def _at(values: np.ndarray, points: np.ndarray, kernel: int = cv2.INTER_LINEAR) -> np.ndarray:

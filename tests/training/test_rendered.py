@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -62,6 +63,35 @@ def test_the_flow_takes_every_valid_pixel_to_what_it_shows(scene):
         apart = np.abs(sample.reference[y, x].astype(int) - sample.query[at[:, 1], at[:, 0]]).mean()
         assert apart < 8, seed  # half a pixel of this wall; a flow 5 px off gives 40
         assert not (sample.valid & sample.hidden).any()
+
+
+@pytest.mark.parametrize("turn", [-60.0, 25.0, 90.0])
+def test_a_turned_query_is_still_found_by_the_flow(scene, turn):
+    sample = cut_views(scene, ("db/0.png", "db/1.png"), (64, 72), 1.0, np.random.default_rng(1), turn)
+    assert sample.query.shape == (64, 72, 3)
+    y, x = np.nonzero(sample.valid)
+    assert len(x) > 500
+    at = np.rint(np.stack([x, y], -1) + sample.flow[y, x]).astype(int)
+    assert np.abs(sample.reference[y, x].astype(int) - sample.query[at[:, 1], at[:, 0]]).mean() < 10
+    both = [(a, b) for a, b in zip(y, x) if b and sample.valid[a, b - 1]]  # where a step to the right leads
+    right = np.median([sample.flow[a, b] - sample.flow[a, b - 1] for a, b in both], axis=0) + np.array([1, 0])
+    assert np.degrees(np.arctan2(right[1], right[0])) == pytest.approx(turn, abs=4)
+
+
+def test_kinds_are_drawn_alike_however_many_scenes_they_have(folder, tmp_path):
+    """One room and three towns: every other sample is of the room."""
+    room = tmp_path / "room"
+    shutil.copytree(folder, room)
+    (room / "scene.json").write_text(json.dumps({"layout": "room"}))
+    scenes = [RenderedScene(folder, 0.3) for _ in range(3)] + [RenderedScene(room, 0.3)]
+    drawn = []
+    for scene in scenes:
+        scene.image = lambda name, scene=scene: drawn.append(scene.kind) or RenderedScene.image(scene, name)
+    source = RenderedSource(scenes, SupervisionSettings(max_turn=60), UNCHANGED, seed=3)
+    for number in range(240):
+        source.sample(number, (64, 64))
+    assert {"plain", "room"} == set(drawn)
+    assert 0.4 < drawn.count("room") / len(drawn) < 0.6  # 3 standard deviations; scene by scene it would be .25
 
 
 def test_what_the_pillar_covers_is_hidden(scene):

@@ -58,6 +58,16 @@ def test_half_turns_and_triple_zooms_occur_but_moderate_changes_prevail():
     assert np.mean((turned <= 40) & (zoomed <= 2)) > 0.5
 
 
+def test_turns_keep_to_their_limit_but_for_the_upended_ones():
+    limited = WarpSettings(moderate=0, rotated=1, strong=0, max_rotation=60)
+    turned = np.abs([math.degrees(pose.rotation) for _, pose in warps(limited, 200)])
+    assert 50 < turned.max() <= 60
+    upended = WarpSettings(moderate=0, rotated=0.8, strong=0, upended=0.2, max_rotation=60)
+    turned = np.abs([math.degrees(pose.rotation) for _, pose in warps(upended, 400)])
+    assert 0.07 < np.mean(turned > 60) < 0.2  # two thirds of a fifth
+    assert turned.max() > 150
+
+
 def test_the_zoom_and_rotation_of_a_pose_are_those_at_the_image_centre():
     pose = Pose(rotation=math.radians(30), log_zoom=math.log(1.7), tilt=0.6, direction=1.1, focal=2.0)
     at_centre = jacobian(lambda p: project(in_pixels(FRAME, pose.matrix()), p), np.array(FRAME.centre, np.float32))
@@ -104,7 +114,9 @@ def test_a_spline_passes_through_its_control_points_and_keeps_affine_maps():
     assert moved == pytest.approx((anywhere - FRAME.centre) @ np.array([[0.1, 0.05], [-0.02, 0.2]]), abs=1e-3)
 
 
-@pytest.mark.parametrize("wrong", [{"max_zoom": 0.5}, {"max_rotation": 200}, {"moderate": -1}, {"max_tilt": 90}])
+@pytest.mark.parametrize(
+    "wrong", [{"max_zoom": 0.5}, {"max_rotation": 200}, {"moderate": -1}, {"upended": -1}, {"max_tilt": 90}]
+)
 def test_settings_out_of_range_are_refused_by_name(wrong):
     with pytest.raises(SettingsError, match=next(iter(wrong))):
         WarpSettings(**wrong)

@@ -20,8 +20,8 @@ from pdc_sfm.scenes.layouts.record import is_written, write_record
 from pdc_sfm.scenes.render.camera import Camera
 from pdc_sfm.scenes.render.flow import sight
 from pdc_sfm.scenes.render.renderer import Rendering
+from pdc_sfm.scenes.render.shot import Shot
 from pdc_sfm.scenes.settings import SceneSettings
-from pdc_sfm.scenes.town.walk import Shot
 
 _POINTS = 60  # per database image, in the NVM
 Picture = tuple[str, Shot, Rendering]

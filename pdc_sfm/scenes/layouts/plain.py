@@ -9,7 +9,7 @@ scene.json                       settings, the pixel convention, and when each p
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,8 @@ from pdc_sfm.scenes.layouts.produce import take_pictures
 from pdc_sfm.scenes.layouts.record import is_written, write_record
 from pdc_sfm.scenes.render.camera import Camera
 from pdc_sfm.scenes.render.renderer import Rendering
-from pdc_sfm.scenes.settings import SceneSettings
-from pdc_sfm.scenes.town.walk import Shot
+from pdc_sfm.scenes.render.shot import Shot
+from pdc_sfm.scenes.settings import SceneSettings, WorldSettings
 
 Progress = Callable[[int, int, str], None]
 
@@ -34,21 +34,33 @@ def write_scene(
 
     `progress(done, total, name)` is called after each picture.
     """
+    return write_pictures(folder, settings, "plain", settings.total, lambda: take_pictures(settings, workers), progress)
+
+
+def write_pictures(
+    folder: Path | str,
+    settings: SceneSettings | WorldSettings,
+    layout: str,
+    total: int,
+    pictures: Callable[[], Iterable[tuple[Shot, Rendering]]],
+    progress: Progress | None = None,
+) -> Path:
+    """Write `total` pictures with cameras and depth, unless the folder holds them already; returns the folder."""
     folder = Path(folder)
     shots: dict[str, Shot] = {}
     with exclusive(folder / "scene"):
-        if is_written(folder, settings, "plain"):
+        if is_written(folder, settings, layout):
             return folder
-        for shot, rendering in take_pictures(settings, workers):
+        for shot, rendering in pictures():
             write_image(folder / "images" / shot.name, rendering.image)
             if settings.depth:
                 write_depth(folder / "depth" / shot.name, rendering)
             shots[shot.name] = shot
             if progress:
-                progress(len(shots), settings.total, shot.name)
+                progress(len(shots), total, shot.name)
         cameras = {name: camera_to_dict(shot.camera) for name, shot in shots.items()}
         write_text(folder / "cameras.json", json.dumps(cameras, indent=1))
-        write_record(folder, settings, "plain", shots)
+        write_record(folder, settings, layout, shots)
     return folder
 
 

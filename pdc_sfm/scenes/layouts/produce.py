@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from pdc_sfm.processes import in_order
 from pdc_sfm.scenes.render.renderer import Rendering, render_image
+from pdc_sfm.scenes.render.shot import Shot
 from pdc_sfm.scenes.settings import SceneSettings
 from pdc_sfm.scenes.town.town import Town, build_scene
-from pdc_sfm.scenes.town.walk import Shot, plan_shots
+from pdc_sfm.scenes.town.walk import plan_shots
 
 
 def take_pictures(settings: SceneSettings, workers: int = 1) -> Iterator[tuple[Shot, Rendering]]:
@@ -20,7 +21,9 @@ def take_pictures(settings: SceneSettings, workers: int = 1) -> Iterator[tuple[S
     """
     shots = plan_shots(settings, build_scene(settings, lit=False).taken)
     workers = min(workers, len(shots))
-    yield from zip(shots, in_order(_Photographer(settings, shots), stop=len(shots), workers=workers if workers > 1 else 0))
+    yield from zip(
+        shots, in_order(_Photographer(settings, shots), stop=len(shots), workers=workers if workers > 1 else 0)
+    )
 
 
 @dataclass(frozen=True)

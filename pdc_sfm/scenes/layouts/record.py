@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pdc_sfm.errors import FormatError, SettingsError
 from pdc_sfm.files import write_text
-from pdc_sfm.scenes.settings import SceneSettings
-from pdc_sfm.scenes.town.walk import Shot
+from pdc_sfm.scenes.render.shot import Shot
+from pdc_sfm.scenes.settings import SceneSettings, WorldSettings
 from pdc_sfm.settings import differences, to_dict
 
 RECORD = "scene.json"
@@ -18,7 +18,7 @@ CONVENTION = (
 )
 
 
-def is_written(folder: Path, settings: SceneSettings, layout: str) -> bool:
+def is_written(folder: Path, settings: SceneSettings | WorldSettings, layout: str) -> bool:
     """Whether the folder holds this scene complete; an error if it holds another one."""
     path = folder / RECORD
     if not path.is_file():
@@ -34,7 +34,7 @@ def is_written(folder: Path, settings: SceneSettings, layout: str) -> bool:
     return True
 
 
-def write_record(folder: Path, settings: SceneSettings, layout: str, shots: dict[str, Shot]) -> None:
+def write_record(folder: Path, settings: SceneSettings | WorldSettings, layout: str, shots: dict[str, Shot]) -> None:
     """Written last: a folder without it is unfinished."""
     images = {
         name: {

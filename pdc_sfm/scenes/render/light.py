@@ -60,20 +60,27 @@ class FineShadowMap(ShadowMap):
         return lit
 
 
-def shadow_map(mesh: Mesh, direction: np.ndarray, texel: float, fine: bool = False) -> ShadowMap:
-    """Draw the town as the light sees it, in texels of that many metres."""
-    side = round(2 * RADIUS / texel)
+def shadow_map(
+    mesh: Mesh,
+    direction: np.ndarray,
+    texel: float,
+    fine: bool = False,
+    centre: np.ndarray = CENTRE,
+    radius: float = RADIUS,
+) -> ShadowMap:
+    """Draw what lies within `radius` of `centre` (the town) as the light sees it, in texels of that many metres."""
+    side = round(2 * radius / texel)
     direction = np.asarray(direction, float) / np.linalg.norm(direction)
     helper = np.array([0.0, 0.0, 1.0]) if abs(direction[2]) < 0.9 else np.array([0.0, 1.0, 0.0])
     right = np.cross(helper, direction)
     right /= np.linalg.norm(right)
-    axes = np.stack([right, np.cross(direction, right)]) * (side / (2 * RADIUS))
-    offset = side / 2 - axes @ CENTRE
+    axes = np.stack([right, np.cross(direction, right)]) * (side / (2 * radius))
+    offset = side / 2 - axes @ centre
     raster_from_world = np.concatenate([axes, offset[:, None]], 1)
     rows = np.concatenate([raster_from_world, [[*-direction, 0.0]]])
     _, nearest = draw(parallel_drawing(mesh, rows, (side, side)), (side, side))
     kind = FineShadowMap if fine else ShadowMap
-    return kind(raster_from_world.astype(np.float32), direction.astype(np.float32), nearest, 2 * RADIUS / side)
+    return kind(raster_from_world.astype(np.float32), direction.astype(np.float32), nearest, 2 * radius / side)
 
 
 def sky_directions(count: int) -> np.ndarray:

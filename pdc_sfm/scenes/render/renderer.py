@@ -94,7 +94,7 @@ def _shade(
         return colour
     quad, depth, view = quad[solid], depth[solid], view[solid]
     points = camera.centre + rays[solid] * depth[:, None]
-    spots, axes = _spots(mesh, quad, points, view, depth / camera.focal, conditions.night)
+    spots, axes = spots_at(mesh, quad, points, view, depth / camera.focal, conditions.night)
     look = paint(mesh.material[quad], spots)
     normal = spots.normal - look.slope[:, :1] * axes[:, 0] - look.slope[:, 1:] * axes[:, 1]
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
@@ -106,7 +106,7 @@ def _shade(
     return colour
 
 
-def _spots(
+def spots_at(
     mesh: Mesh, quad: np.ndarray, points: np.ndarray, view: np.ndarray, pixel: np.ndarray, night: bool
 ) -> tuple[Spots, np.ndarray]:
     """Texture coordinates and normals at (n, 3) points; also the texture's axes (n, 2, 3)."""

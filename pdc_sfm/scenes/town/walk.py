@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
 from pdc_sfm.scenes.render.camera import Camera
 from pdc_sfm.scenes.render.conditions import Conditions, database_conditions, day_conditions, night_conditions
+from pdc_sfm.scenes.render.shot import Role, Shot
 from pdc_sfm.scenes.settings import SceneSettings
 from pdc_sfm.scenes.town.plan import HALF, ground_height
 
 # A query sees its target from a side and distance that the walk has, give or take
 IN_VIEW, SAME_SIDE, ZOOM = np.radians(22), np.radians(30), 1.7
-Role = Literal["db", "day", "night"]
-
-
-@dataclass(frozen=True)
-class Shot:
-    """One picture to take."""
-
-    role: Role
-    number: int  # within its role, from 1
-    camera: Camera
-    conditions: Conditions
-    seed: int  # of the sensor's noise
-
-    @property
-    def name(self) -> str:
-        return f"{self.role}/{self.number:04d}.jpg"
 
 
 def plan_shots(settings: SceneSettings, taken: np.ndarray) -> list[Shot]:

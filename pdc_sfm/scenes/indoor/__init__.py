@@ -1,0 +1,1 @@
+"""Rooms with furniture, shelves and clutter, seen across and from above."""

@@ -1,0 +1,1 @@
+"""What rooms and objects have in common: pictures as textures, smooth surfaces, light, and folders of views."""
