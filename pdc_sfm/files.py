@@ -88,6 +88,16 @@ def atomic_folder(path: Path | str, marker: str) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def check_room(folder: Path, needed: int) -> None:
+    """Refuse to begin where the disk has less room than this: for libraries that do not survive a full disk."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise StorageError(
+            f"there is room for {free / 1e6:.0f} MB in {folder}, and {needed / 1e6:.0f} MB may be needed: make room and run "
+            "the same command again"
+        )
+
+
 @contextlib.contextmanager
 def _full_disk_said(folder: Path, output: Path) -> Iterator[None]:
     """Libraries report a full disk in any words; whether it is one shows when something is written."""

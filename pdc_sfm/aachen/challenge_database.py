@@ -10,7 +10,7 @@ import pycolmap
 from pdc_sfm.aachen.reference import read_database_images
 from pdc_sfm.colmap.io import database as db
 from pdc_sfm.colmap.io.inputs import open_inputs
-from pdc_sfm.files import atomic_path
+from pdc_sfm.files import atomic_path, check_room
 from pdc_sfm.progress import progress
 from pdc_sfm.store.pair_lists import read_pairs, write_pairs
 
@@ -25,10 +25,9 @@ def fill_database(source: Path, target: Path, pairs: Path, features: Path, match
         with pycolmap.Database.open(partial) as database:
             names = progress(inputs.names, "keypoints", "image")
             db.write_keypoints(database, ids, names, inputs.keypoints)
-            with pycolmap.DatabaseTransaction(database):
-                for first, second in progress(inputs.pairs, "matches", "pair"):
-                    found, _ = inputs.matches.matches(first, second)
-                    database.write_matches(ids[first], ids[second], found.astype("uint32"))
+            for first, second in progress(inputs.pairs, "matches", "pair"):
+                found, _ = inputs.matches.matches(first, second)
+                database.write_matches(ids[first], ids[second], found.astype("uint32"))
 
 
 def verify_database(database: Path, pairs: Path, seed: int) -> None:
@@ -39,6 +38,7 @@ def verify_database(database: Path, pairs: Path, seed: int) -> None:
         ids = {image.name: image.image_id for image in opened.read_all_images()}
         listed = read_pairs(pairs)
         waiting = [pair for pair in listed if not opened.exists_two_view_geometry(ids[pair[0]], ids[pair[1]])]
+    check_room(database.parent, db.ROOM + 2 * database.stat().st_size)  # no more matches than there are, and a log of them
     chunk_list = database.with_name("pairs_in_work.txt")
     with progress(None, "verification", "pair", len(listed), len(listed) - len(waiting)) as bar:
         for start in range(0, len(waiting), CHUNK):

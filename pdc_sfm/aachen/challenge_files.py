@@ -43,7 +43,7 @@ def _guess(camera: pycolmap.Camera) -> pycolmap.Camera:
 def _write_database(path: Path, cameras: dict[str, pycolmap.Camera]) -> None:
     """Images and cameras, one each, nothing else."""
     with atomic_path(path) as partial:
-        with pycolmap.Database.open(partial) as database, pycolmap.DatabaseTransaction(database):
+        with pycolmap.Database.open(partial) as database:
             for name, camera in sorted(cameras.items()):
                 camera_id = database.write_camera(camera)
                 database.write_image(pycolmap.Image(name=name, camera_id=camera_id))

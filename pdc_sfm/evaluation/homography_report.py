@@ -12,6 +12,7 @@ from pdc_sfm.evaluation.homographies import HomographyResult
 from pdc_sfm.evaluation.match_scores import SOUND
 from pdc_sfm.evaluation.plots import plot_calibration, plot_sparsification
 from pdc_sfm.evaluation.tables import number, percent, table, write_json
+from pdc_sfm.files import write_text
 from pdc_sfm.images import write_image
 from pdc_sfm.pair_picture import pair_picture
 from pdc_sfm.settings import to_dict
@@ -59,7 +60,7 @@ def write_results(folder: Path, result: HomographyResult, summary: dict[str, Any
     """JSON, text, plots, and a picture of the first pair of each kind."""
     whole = DenseScores.union([found.dense for found in result.kinds.values()])
     write_json(folder / "results.json", summary)
-    (folder / "results.txt").write_text(text(summary) + "\n", encoding="utf-8")
+    write_text(folder / "results.txt", text(summary) + "\n")
     plot_sparsification(whole.mean_curves(), folder / "sparsification.png", "Sparsification, all kinds")
     written = [folder / "results.json", folder / "sparsification.png"]
     if whole.kept:

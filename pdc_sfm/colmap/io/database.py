@@ -1,4 +1,8 @@
-"""COLMAP's database: images and cameras, keypoints and verified matches go in, the mapper reads it."""
+"""COLMAP's database: images and cameras, keypoints and verified matches go in, the mapper reads it.
+
+Nothing is written in a `pycolmap.DatabaseTransaction`: where the disk is full its end throws where C++ cannot catch, and the
+process dies. It saves no time either: COLMAP's databases do not wait for the disk.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,12 @@ import pycolmap
 from pdc_sfm.colmap.io.cameras import CameraSettings
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import FormatError, ImageError, SettingsError, StorageError
+from pdc_sfm.files import check_room
 from pdc_sfm.pixels import to_colmap
 from pdc_sfm.store.readers import FeatureFile, MatchFile
 
+ROOM = 16 << 20  # bytes; an empty database and its log take one of these sixteen
+ROOM_OF_IMAGE = 8 << 10  # its name, camera, rig and frame
 T, R = TypeVar("T"), TypeVar("R")
 Pair = tuple[str, str]
 Verifier = Callable[[str, str, np.ndarray], pycolmap.TwoViewGeometry]  # names and (M, 2) matches -> those that hold
@@ -59,6 +66,7 @@ def create_from_images(path: Path, image_dir: Path, names: list[str], settings: 
     """A new database of images, with cameras guessed from EXIF or as given. Returns the images' ids."""
     for name in names:
         refuse_odd(image_dir / name)
+    check_room(path.parent, ROOM + ROOM_OF_IMAGE * len(names))
     pycolmap.Database.open(path).close()
     options = pycolmap.ImageReaderOptions(camera_model=settings.model)
     options.camera_params = ",".join(repr(p) for p in settings.params)
@@ -94,7 +102,7 @@ def _explain_missing(image_dir: Path, missing: list[str], settings: CameraSettin
 
 def create_from_model(path: Path, model: pycolmap.Reconstruction) -> dict[str, int]:
     """A new database of the images and cameras of a model, with the same ids. Returns the images' ids."""
-    with pycolmap.Database.open(path) as database, pycolmap.DatabaseTransaction(database):
+    with pycolmap.Database.open(path) as database:
         for camera in model.cameras.values():
             database.write_camera(camera, use_camera_id=True)
         for rig in model.rigs.values():
@@ -112,15 +120,14 @@ def write_keypoints(
     """Write the keypoints of the named images, after checking that they were found on images of that size."""
     sizes = {c.camera_id: (c.width, c.height) for c in database.read_all_cameras()}
     camera_ids = {image.image_id: image.camera_id for image in database.read_all_images()}
-    with pycolmap.DatabaseTransaction(database):
-        for name in names:
-            found, expected = keypoints.image_size(name), sizes[camera_ids[image_ids[name]]]
-            if found is not None and found != expected:
-                raise FormatError(
-                    f"{name} is {expected[0]} x {expected[1]} for COLMAP, but its features were found on an image of "
-                    f"{found[0]} x {found[1]}: model and features do not belong together"
-                )
-            database.write_keypoints(image_ids[name], keypoints.points(name))
+    for name in names:
+        found, expected = keypoints.image_size(name), sizes[camera_ids[image_ids[name]]]
+        if found is not None and found != expected:
+            raise FormatError(
+                f"{name} is {expected[0]} x {expected[1]} for COLMAP, but its features were found on an image of "
+                f"{found[0]} x {found[1]}: model and features do not belong together"
+            )
+        database.write_keypoints(image_ids[name], keypoints.points(name))
 
 
 def write_matches(
@@ -151,13 +158,12 @@ def write_matches(
         return pair, found, verify(*pair, found) if len(found) else None
 
     kept = 0
-    with pycolmap.DatabaseTransaction(database):
-        for pair, found, geometry in in_threads(check, map(read, pairs), threads):
-            ids = image_ids[pair[0]], image_ids[pair[1]]
-            database.write_matches(*ids, found.astype(np.uint32))
-            if geometry is not None and len(geometry.inlier_matches):
-                database.write_two_view_geometry(*ids, geometry)
-                kept += len(geometry.inlier_matches)
+    for pair, found, geometry in in_threads(check, map(read, pairs), threads):
+        ids = image_ids[pair[0]], image_ids[pair[1]]
+        database.write_matches(*ids, found.astype(np.uint32))
+        if geometry is not None and len(geometry.inlier_matches):
+            database.write_two_view_geometry(*ids, geometry)
+            kept += len(geometry.inlier_matches)
     return kept
 
 

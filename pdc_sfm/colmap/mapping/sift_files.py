@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
-from pdc_sfm.colmap.io.database import refuse_odd
+from pdc_sfm.colmap.io.database import ROOM, refuse_odd
 from pdc_sfm.colmap.options import thread_count
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import ImageError
+from pdc_sfm.files import check_room
 from pdc_sfm.pixels import from_colmap
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
 from pdc_sfm.store.writers import new_h5, write_keypoints, write_matches
+
+ROOM_OF_IMAGE = 2 << 20  # bytes: 8,192 keypoints with descriptors, and their matches
 
 
 def match_sift(
@@ -31,6 +34,7 @@ def match_sift(
     earlier = fixed.with_suffix(".sift.db") if fixed else None
     if earlier and earlier.is_file():
         shutil.copyfile(earlier, database)
+    check_room(database.parent, ROOM + ROOM_OF_IMAGE * len(names))
     pycolmap.Database.open(database).close()
     with colmap_log():
         _detect(database, images, names, thread_count(threads))

@@ -32,7 +32,7 @@ def thin_out(database: Path, target: Path, keypoints: int | None, weak_pairs: fl
     track = tracks([some for some, is_strong in zip(nodes, strong) if is_strong], sum(counts))
     kept = _of_longest_tracks(track, counts, keypoints or max(counts))
     shutil.copyfile(database, target)
-    with pycolmap.Database.open(target) as opened, pycolmap.DatabaseTransaction(opened):
+    with pycolmap.Database.open(target) as opened:
         for pair, geometry, found, node, is_strong in zip(ids, geometries, inliers, nodes, strong):
             if is_strong:
                 geometry.inlier_matches = found[kept[node].all(axis=1)].astype(np.uint32)
