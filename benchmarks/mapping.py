@@ -2,7 +2,7 @@
 
 Needs folders `fountain-P11` (with cameras.json), `sacre_coeur` and `sceaux_castle`, each with `images/`:
 
-    python benchmarks/mapping.py --scenes ../shared/data/scenes --work outputs/benchmarks/mapping
+    python benchmarks/mapping.py --scenes datasets/benchmarks/scenes --work outputs/benchmarks/mapping
 
 `--scene FOLDER` adds a scene: `images/` and, if its cameras are known, cameras.json (as for `pdc-sfm evaluate epipolar`).
 `--picture` draws the point cloud of our first scene, coloured, to fountain.png in the work folder.
@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pycolmap
+from data import DATA, needed
 
 from pdc_sfm.colmap.io.cameras import CameraSettings, make_camera
 from pdc_sfm.colmap.io.models import ReconstructionError, load_model, model_poses, summarize
@@ -309,7 +310,7 @@ def read_methods(args: argparse.Namespace) -> dict[str, Method]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenes", type=Path, required=True)
+    parser.add_argument("--scenes", type=Path, default=DATA / "scenes", help="folder of the three scenes")
     parser.add_argument("--scene", type=Path, action="append", default=[], metavar="FOLDER", help="one more")
     parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/mapping"))
     parser.add_argument("--threads", type=int, default=0)
@@ -320,8 +321,8 @@ def main() -> None:
     parser.add_argument("--skip-leave-one-out", action="store_true")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of our matching")
     args = parser.parse_args()
+    scenes, methods = read_scenes(needed(args.scenes), args.scene, args.threads), read_methods(args)
     args.work.mkdir(parents=True, exist_ok=True)
-    scenes, methods = read_scenes(args.scenes, args.scene, args.threads), read_methods(args)
     head = f"{'scene':<22} {'method':<16} {'images':>9} {'points':>8} {'track':>6} {'px':>6} {'deg':>8} {'% extent':>8}"
     rows = (mapping_row(scene, label, method, args.work) for scene in scenes for label, method in methods.items())
     table = []

@@ -1,6 +1,6 @@
 """Where the time of a whole `pdc-sfm match` run goes: in the network, and outside it.
 
-  python benchmarks/match_time.py --images ../shared/data/scenes/fountain-P11/images
+  python benchmarks/match_time.py --images datasets/benchmarks/scenes/fountain-P11/images
   python benchmarks/match_time.py --images ... --network pdcnet_plus --count 5     random weights, the full architecture
 
 Processor time of one thread, images read by that thread too: on several cores reading goes on beside the network. What
@@ -18,6 +18,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from data import DATA, needed
 
 NETWORK = ("network: encode", "network: decode", "network: judge")
 ALIGNMENT = "sub-pixel alignment"  # works on the images after the network: it counts as outside
@@ -123,13 +125,13 @@ def outside_share(seconds: dict[str, float], without: str = "") -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, required=True, help="folder of photographs")
+    parser.add_argument("--images", type=Path, default=DATA / "scenes/fountain-P11/images", help="folder of photographs")
     parser.add_argument("--count", type=int, default=11, help="of its images; all their pairs are matched")
     parser.add_argument("--network", choices=("builtin", "pdcnet_plus"), default="builtin")
     parser.add_argument("--runs", type=int, default=1, help="their mean is told: the speed of a machine comes and goes")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of `pdc-sfm match`")
     args = parser.parse_args()
-    seconds = match_time(args.images, args.count, args.network, args.settings, args.runs)
+    seconds = match_time(needed(args.images), args.count, args.network, args.settings, args.runs)
     pairs = args.count * (args.count - 1) // 2
     print(f"{args.network}: {args.count} images, {pairs} pairs, processor seconds of one thread")
     for name, value in sorted(seconds.items(), key=lambda item: -item[1]):

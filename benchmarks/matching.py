@@ -1,6 +1,6 @@
 """Matching of pair lists: encodings per image, ordering, aggregation, pairs per second.
 
-python benchmarks/matching.py                 all parts; the lists are looked for in ../shared/data/aachen
+python benchmarks/matching.py                 all parts; order needs Aachen's lists (datasets/README.md)
 python benchmarks/matching.py order engine    some parts: order, million, aggregation, engine
 python benchmarks/matching.py engine --weights FILE --side 256
 """
@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import argparse
 import functools
-import sys
 import tempfile
 import time
 from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
+from data import DATA
+from dictionary_rule import aggregate_by_dictionary
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-from pdc_sfm.engine.cache import CodeCache  # noqa: E402
-from pdc_sfm.engine.order import order_pairs  # noqa: E402
-from pdc_sfm.matches.types import RawMatches  # noqa: E402
+from pdc_sfm.engine.cache import CodeCache
+from pdc_sfm.engine.order import order_pairs
+from pdc_sfm.matches.types import RawMatches
 
 CAPACITIES = (100, 400, 1000)
 LISTS = {
@@ -179,8 +177,6 @@ def order_a_million() -> tuple[float, float]:
 
 def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
     """Seconds of ours and of plain dictionaries, and whether both find the same."""
-    from dictionary_rule import aggregate_by_dictionary
-
     from pdc_sfm.tracks.nearest import Nearest
     from pdc_sfm.tracks.voting import link, vote_keypoints
 
@@ -245,7 +241,7 @@ def engine(weights: str | None, side: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", help="order, million, aggregation, engine")
-    parser.add_argument("--lists", type=Path, default=ROOT.parent / "shared/data/aachen")
+    parser.add_argument("--lists", type=Path, default=DATA / "aachen", help="folder of Aachen's pair lists")
     parser.add_argument("--weights", help="for engine; without it the built-in model")
     parser.add_argument("--side", type=int, default=256, help="for engine: pixels of the smaller side")
     args = parser.parse_args()

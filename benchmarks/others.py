@@ -1,6 +1,6 @@
 """The same pairs on the same machine through what a user would run instead: seconds a pair, and matches within 2 px.
 
-  python benchmarks/others.py [--scenes ../shared/data/scenes] [--pairs 6] [--methods SIFT ours ...]
+  python benchmarks/others.py [--scenes datasets/benchmarks/scenes] [--pairs 6] [--methods SIFT ours ...]
 
 Pairs are photographs of fountain-P11, where a match within 2 px of the true epipolar line counts as right, and pairs of
 the built-in scene, where it must be within 2 px of the true point, seen in both images. `alone`: two encodings and
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from data import DATA
 from other_methods import DiskLightGlue, LoFTR, full_size, ours
 from other_pairs import TestPair, photographs, rendered
 from rows import Row, Skip, seconds
@@ -181,7 +182,7 @@ def compare(title: str, timings: dict[str, Timing], pairs: int) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenes", type=Path, default=Path("../shared/data/scenes"))
+    parser.add_argument("--scenes", type=Path, default=DATA / "scenes")
     parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/others"))
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--threads", type=int, default=os.cpu_count())

@@ -21,10 +21,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from data import ABSENT, DATA, ROOT
 from rows import Row, Skip
-from steps import DATA, ROOT, SCRIPTS, STEPS, WORK, Context
+from steps import SCRIPTS, STEPS, WORK, Context
 
-sys.path.insert(0, str(ROOT))
 from pdc_sfm.files import write_text
 
 
@@ -122,7 +122,7 @@ def run_all(names: list[str], context: Context, minutes: float, when: str) -> li
                 name, [Row(name, "the whole step", None, "skipped", note=f"{minutes:g} minutes were over")]
             )
         elif name in SCRIPTS and any("{data}" in word for word in SCRIPTS[name]) and not DATA.is_dir():
-            outcome = Outcome(name, [Row(name, "the whole step", None, "skipped", note="../shared is absent")])
+            outcome = Outcome(name, [Row(name, "the whole step", None, "skipped", note=ABSENT)])
         else:
             outcome = run_step(name, context, left)
         outcome.when = when

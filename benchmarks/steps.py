@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from data import ABSENT, DATA, ROOT
 from rows import Row, Skip, seconds
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared/data"
 WORK = ROOT / "outputs/benchmarks"
 LIMIT = "less than 10 %"
 COMPUTED = "computed from the times of encoding and decoding"
@@ -97,7 +96,7 @@ def pair_list(context: Context) -> list[Row]:
     rows = [Row("pair list", what, each / once, seconds(once), against, "built-in model, the whole loop")]
     path = DATA / "aachen" / matching.LISTS["hloc covisibility, pairs-db-covis20"]
     if not path.is_file():
-        return [*rows, Row("pair list", "order of a real list", None, "skipped", note="../shared is absent")]
+        return [*rows, Row("pair list", "order of a real list", None, "skipped", note=ABSENT)]
     names, pairs = matching.read_list(path)
     # the same cache on both sides, so that the ratio is that of the order alone; the list's own order is a weaker rival
     ours = matching.belady(pairs[matching.order_pairs(pairs, 400)], 400) / len(names)
@@ -167,7 +166,7 @@ def others(context: Context) -> list[Row]:
     count, methods = (2, ("ours", "SIFT")) if context.quick else (6, tuple(bench.METHODS))
     rows, _ = bench.bench(DATA / "scenes", WORK / "others", count, context.threads, methods)
     if not (DATA / "scenes/fountain-P11").is_dir():
-        rows.append(Row(bench.PART, "photographs", None, "skipped", note="../shared is absent: rendered pairs only"))
+        rows.append(Row(bench.PART, "photographs", None, "skipped", note=f"{ABSENT}; rendered pairs only"))
     note = "their weights (ONNX) are downloads that are not on this machine"
     return [*rows, Row(bench.PART, "pycolmap's ALIKED + LightGlue, LoMa", None, "skipped", note=note)]
 

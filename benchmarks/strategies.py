@@ -5,7 +5,7 @@ light. Printed is the share of reference cells, among those the query shows, who
 pixels of the coarser image (PCK-1, PCK-5), the seconds a pair takes, one direction, encoding included, and how often
 the network runs for it: images encoded, pairs decoded, and looks of its 256x256 branch alone.
 
-  python benchmarks/strategies.py --images ../shared/data/photos --held-out --count 10
+  python benchmarks/strategies.py --images datasets/benchmarks/photos --held-out --count 10
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from data import DATA, needed
 from torch import Tensor
 
 from pdc_sfm.dense.estimate import DenseEstimate
@@ -125,7 +126,7 @@ def measure(estimator: Estimator, pairs: list) -> tuple[float, float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, required=True, help="folder of photographs")
+    parser.add_argument("--images", type=Path, default=DATA / "photos", help="folder of photographs")
     parser.add_argument("--held-out", action="store_true", help="only the photographs that training leaves out")
     parser.add_argument("--count", type=int, default=10, help="pairs of each kind")
     parser.add_argument("--side", type=int, default=448, help="longer side of the reference")
@@ -134,6 +135,7 @@ def main() -> None:
     parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES), choices=list(STRATEGIES))
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
+    needed(args.images)
 
     import torch
 

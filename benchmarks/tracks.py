@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pycolmap
+from data import needed
 from scipy.ndimage import gaussian_filter
 
 from pdc_sfm.colmap.io.cameras import make_camera
@@ -190,7 +191,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of matching, for --network")
     args = parser.parse_args()
-    scene = Scene(args.scene)
+    scene = Scene(needed(args.scene))
     raw = args.work / ("network" if args.network else "simulated")
     stores = []
     for name, pairs in zip(("map", "queries"), scene.pairs()):

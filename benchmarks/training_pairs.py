@@ -1,6 +1,6 @@
 """How long one training pair takes to make on one core, and how the pairs are distributed.
 
-    python benchmarks/training_pairs.py --photos ../shared/data/photos --objects ../shared/data/objects --size 320
+    python benchmarks/training_pairs.py --photos datasets/benchmarks/photos --objects datasets/benchmarks/objects --size 320
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from data import DATA, needed
 
 from pdc_sfm.synthetic.pairs import PairSettings, make_pair
 from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
@@ -19,14 +20,14 @@ from pdc_sfm.synthetic.warps import Frame, random_warp
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photos", type=Path, required=True)
+    parser.add_argument("--photos", type=Path, default=DATA / "photos", help="folder of photographs")
     parser.add_argument("--objects", type=Path)
     parser.add_argument("--size", type=int, default=320)
     parser.add_argument("--pairs", type=int, default=200)
     args = parser.parse_args()
     cv2.setNumThreads(1)
-    photos = open_photographs(args.photos)
-    cutouts = open_cutouts(args.objects) if args.objects else None
+    photos = open_photographs(needed(args.photos))
+    cutouts = open_cutouts(needed(args.objects)) if args.objects else None
     settings = PairSettings(size=(args.size, args.size))
     print(photos.summary())
 

@@ -4,6 +4,10 @@ import logging
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")  # a busy machine is no reason to fail
 
 ROOT = Path(__file__).resolve().parents[1]
 

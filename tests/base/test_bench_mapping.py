@@ -2,15 +2,10 @@
 
 import dataclasses
 import shutil
-import sys
-from pathlib import Path
-
-import pytest
-from projections import make_scene, write_features, write_images, write_matches, write_pairs
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import mapping
+import pytest
+from projections import make_scene, write_features, write_images, write_matches, write_pairs
 
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
 from pdc_sfm.engine.run import RunSettings

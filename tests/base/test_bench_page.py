@@ -1,12 +1,7 @@
 """The page of `make bench`: losses, gaps and a loaded machine are said in words, not left to be found."""
 
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 from results_page import page, table
 from rows import Row
 from run import Outcome, last_line
