@@ -1,12 +1,15 @@
 """PDC-Net+ inside hloc, without changing hloc.
 
-`main` has the signature of hloc's `match_dense.main`, so that a script changes by one import:
+Four steps of hloc by their names, with hloc's signatures, so that a script changes by one import:
 
-    from pdc_sfm import hloc_plugin as match_dense
+    from pdc_sfm.hloc_plugin import localize_sfm, match_dense, reconstruction, triangulation
+
     features, matches = match_dense.main(match_dense.confs["pdcnet_plus_aachen"], pairs, images, export_dir=outputs)
+    model = triangulation.main(sfm_dir, reference_model, images, pairs, features, matches)
 
-After `register()`, hloc's own `match_dense.main` runs the matcher by conf["model"]["name"] = "pdcnet_plus"; it then
-encodes both images anew for every pair, which `main` does not.
+`match_dense` is this module itself. docs/hloc.md says why the other steps are replaced too. After `register()`, hloc's own
+`match_dense.main` runs the matcher by conf["model"]["name"] = "pdcnet_plus"; it then encodes both images anew for every
+pair, which `main` does not.
 """
 
 from __future__ import annotations
@@ -19,11 +22,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pdc_sfm.colmap.localization import localize_sfm
+from pdc_sfm.colmap.mapping import reconstruction, triangulation
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.settings import from_dict
 
+__all__ = ["confs", "localize_sfm", "main", "match_dense", "reconstruction", "register", "triangulation"]
+
 NAME = "pdcnet_plus"
+match_dense = sys.modules[__name__]
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +62,20 @@ confs: dict[str, dict[str, Any]] = {
 
 def main(
     conf: Mapping[str, Any],
-    pairs: Path,
-    image_dir: Path,
-    export_dir: Path | None = None,
-    matches: Path | None = None,
+    pairs: Path | str,
+    image_dir: Path | str,
+    export_dir: Path | str | None = None,
+    matches: Path | str | None = None,
     features: Path | str | None = None,
-    features_ref: Path | Sequence[Path] | None = None,
+    features_ref: Path | str | Sequence[Path | str] | None = None,
     max_kps: int | None = 8192,
     overwrite: bool = False,
 ) -> tuple[Path, Path]:
-    """hloc's `match_dense.main`: match the pairs, write both files, return (features, matches)."""
-    if isinstance(features, Path):
+    """hloc's `match_dense.main`: match the pairs, write both files, return (features, matches).
+
+    `features` is a path (a Path, or a word that ends in .h5), or as in hloc what its file name begins with.
+    """
+    if isinstance(features, Path) or (features or "").endswith(".h5"):
         if matches is None:
             raise SettingsError("give both features and matches as paths, or neither")
     elif export_dir is None:

@@ -3,7 +3,8 @@
   pdc-sfm weights inspect PDCNet_plus_m.pth.tar
   pdc-sfm weights convert PDCNet_plus_m.pth.tar pdcnet_plus.safetensors
 
-Accepted: the authors' PDC-Net and PDC-Net+ files (training checkpoints or bare state dicts) and our safetensors files.
+Accepted: the authors' PDC-Net and PDC-Net+ files (training checkpoints or bare state dicts; PDCNet_plus_m.pth.tar is
+also called PDCNet_plus_megadepth.pth.tar, and either name finds the other) and our safetensors files.
 Nothing in a file is executed.
 """
 
@@ -38,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
         save_tensors(args.output, checkpoint.tensors, checkpoint.settings, args.half)
         print(f"{checkpoint.network}, {checkpoint.parameters:,} parameters -> {args.output}")
         return 0
-    print(f"file        {args.file} ({args.file.stat().st_size / 1e6:.1f} MB, {checkpoint.form})")
-    print(f"sha256      {sha256(args.file)}")
+    print(f"file        {checkpoint.path} ({checkpoint.path.stat().st_size / 1e6:.1f} MB, {checkpoint.form})")
+    print(f"sha256      {sha256(checkpoint.path)}")
     print(f"network     {checkpoint.network}")
     print(f"parameters  {checkpoint.parameters:,} in {len(checkpoint.tensors)} tensors")
     for word, names in (

@@ -29,6 +29,11 @@ from pdc_sfm.weights.torch_files import read_torch_file
 METADATA_KEY = "pdc_sfm.network"
 BUILT_IN = "compact"
 KNOWN = {PDCNET_PLUS: "PDC-Net+", PDCNET: "PDC-Net"}
+# the authors have offered the same files under both names
+AUTHORS_NAMES = (
+    ("PDCNet_plus_m.pth.tar", "PDCNet_plus_megadepth.pth.tar"),
+    ("PDCNet_m.pth.tar", "PDCNet_megadepth.pth.tar"),
+)
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,9 @@ class Checkpoint:
 
 def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, str], str]:
     """The named tensors of any accepted weights file, its metadata, and the form of the file."""
-    path = Path(path)
+    path = under_either_name(path)
     if not path.is_file():
-        kind = "is a folder" if path.is_dir() else "does not exist"
-        raise CheckpointError(f"weights {path}: {kind}; give a .safetensors, .pth or .pth.tar file")
+        raise CheckpointError(missing_weights(path))
     with open(path, "rb") as file:
         head = file.read(16)
     if not head:
@@ -82,7 +86,7 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, str], s
 
 def read_checkpoint(path: Path | str) -> Checkpoint:
     """Read a file and say which network it holds, and what is missing or unexpected in it."""
-    path = Path(path)
+    path = under_either_name(path)
     tensors, metadata, form = read_tensors(path)
     if METADATA_KEY in metadata:
         settings = _settings_from(path, metadata[METADATA_KEY])
@@ -141,7 +145,29 @@ def fill(network: PDCNet, checkpoint: Checkpoint) -> None:
 
 def weights_path(weights: Path | str | None) -> Path:
     """The file that a weights setting means: none, or the built-in model's name, is the built-in model."""
-    return built_in_path() if weights is None or str(weights) == BUILT_IN else Path(weights)
+    return built_in_path() if weights is None or str(weights) == BUILT_IN else under_either_name(weights)
+
+
+def under_either_name(path: Path | str) -> Path:
+    """The path, or if there is no such file the one beside it that has the authors' other name for it."""
+    path = Path(path)
+    other = _other_name(path)
+    return other if other is not None and not path.exists() and other.is_file() else path
+
+
+def missing_weights(path: Path) -> str:
+    """What to say of a path that is no file."""
+    kind = "is a folder" if path.is_dir() else "does not exist"
+    other = _other_name(path)
+    also = f" (nor does {other.name}, the authors' other name for it)" if other is not None else ""
+    return f"weights {path}: {kind}{also}; give a .safetensors, .pth or .pth.tar file"
+
+
+def _other_name(path: Path) -> Path | None:
+    for names in AUTHORS_NAMES:
+        if path.name in names:
+            return path.with_name(names[1 - names.index(path.name)])
+    return None
 
 
 def built_in_path() -> Path:
@@ -168,6 +194,8 @@ def save_tensors(path, tensors: Mapping[str, Tensor], settings: NetworkSettings,
 
 def sha256(path: Path | str) -> str:
     """Hash of a file, as published beside downloads."""
+    if not Path(path).is_file():
+        raise CheckpointError(missing_weights(Path(path)))
     try:
         check_regular(path)
         with open(path, "rb") as file:

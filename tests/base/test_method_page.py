@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
+from pdc_sfm.settings import to_dict
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
 FILES = sorted(set(re.findall(r"`((?:pdc_sfm/)?[a-z_]+/(?:[a-z_]+\.py)?)`", PAGE)))
@@ -26,3 +29,8 @@ def test_the_name_is_defined_there(file, names):
     source = (ROOT / "pdc_sfm" / file).read_text(encoding="utf-8")
     for name in re.findall(r"`(\w+)`", names):
         assert re.search(rf"^(def|class) {name}\b", source, re.M), f"{name} in {file}"
+
+
+def test_the_values_of_mapping_that_it_names_are_the_defaults():
+    named = re.findall(r"`(weak_pairs)=([\d.]+)`", PAGE)
+    assert [(key, float(value)) for key, value in named] == [("weak_pairs", to_dict(ReconstructionSettings())["weak_pairs"])]

@@ -272,7 +272,7 @@ def main(
     pairs: Path,
     features: Path,
     matches: Path,
-    camera_mode: pycolmap.CameraMode = pycolmap.CameraMode.AUTO,
+    camera_mode: pycolmap.CameraMode | str = pycolmap.CameraMode.AUTO,
     verbose: bool = False,
     skip_geometric_verification: bool = False,
     min_match_score: float | None = None,
@@ -286,7 +286,7 @@ def main(
     camera = CameraSettings(
         model=str(image_options.pop("camera_model", "SIMPLE_RADIAL")),
         params=tuple(float(p) for p in params.split(",")) if params else (),
-        mode=camera_mode.name.lower(),
+        mode=getattr(camera_mode, "name", str(camera_mode)).lower(),
     )
     if image_options:
         raise SettingsError(f"image_options know camera_model and camera_params, not {', '.join(image_options)}")
