@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+import pdc_sfm
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -52,3 +54,18 @@ def test_public_tests_try_every_python_that_setup_cfg_allows():
 def test_the_package_says_that_it_has_types():
     assert (ROOT / "pdc_sfm/py.typed").is_file()
     assert "py.typed" in (ROOT / "setup.cfg").read_text()
+
+
+def test_the_changelog_has_the_version():
+    versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert versions[:2] == ["Unreleased", pdc_sfm.__version__] or versions[0] == pdc_sfm.__version__
+    assert "version = attr: pdc_sfm.__version__\n" in (ROOT / "setup.cfg").read_text()
+
+
+def test_pages_name_files_that_are_there():
+    for page in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / page).read_text()
+        linked = re.findall(r"\]\(([^)#:]+)\)", text)
+        named = [name for name in re.findall(r"`((?:pdc_sfm|tests|docs|benchmarks|datasets|\.ci)/[\w./]+)`", text)]
+        missing = [name for name in [*linked, *named] if not (ROOT / name).exists() and name != "datasets/benchmarks"]
+        assert not missing, page
