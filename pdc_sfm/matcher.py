@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +14,13 @@ from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import EncodedView, Estimator
 from pdc_sfm.images import read_image
-from pdc_sfm.matches.select import SelectSettings, select_matches
+from pdc_sfm.matches.select import SelectSettings, collect, select_matches
 from pdc_sfm.matches.snap import SnappedMatches, SnapSettings, snap_matches
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import Precision
 
 if TYPE_CHECKING:
+    from pdc_sfm.dense.field import Field
     from pdc_sfm.network import PDCNet
 
 
@@ -53,16 +55,54 @@ class Matcher:
 
     def match(self, code0: EncodedView, code1: EncodedView) -> RawMatches:
         """Matches in original pixel indices, by the directions of the settings."""
-        return self._select(*self._estimates(code0, code1))
+        return self.match_batch([(code0, code1)])[0]
 
     def match_batch(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[RawMatches]:
         """As `match` for each pair; pairs of equal sizes go through the network together."""
+        return [matches() for matches in self.begin(pairs)]
+
+    def begin(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[Callable[[], RawMatches]]:
+        """As `match_batch`, without waiting for a GPU: each is called for its matches, from any thread."""
         if self.settings.dense.needs_pixels:
-            return [self.match(code0, code1) for code0, code1 in pairs]
-        if not self._needs_both:
-            return [self._select(estimate, None) for estimate in self.estimator.estimate_batch(pairs)]
-        estimates = self.estimator.estimate_batch([*pairs, *((code1, code0) for code0, code1 in pairs)])
-        return [self._select(*both) for both in zip(estimates, estimates[len(pairs) :])]
+            found = [self._select(*self._estimates(code0, code1)) for code0, code1 in pairs]
+            return [functools.partial(_same, matches) for matches in found]
+        groups: dict[tuple, list[int]] = {}
+        for number, (code0, code1) in enumerate(pairs):
+            groups.setdefault((code0.sizes, code1.sizes), []).append(number)
+        begun: dict[int, Callable[[], RawMatches]] = {}
+        for numbers in groups.values():
+            begun |= zip(numbers, self._begin([pairs[number] for number in numbers]))
+        return [begun[number] for number in range(len(pairs))]
+
+    def _begin(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[Callable[[], RawMatches]]:
+        """The same for pairs whose first images have one size, and whose second images too."""
+        from pdc_sfm.matches import kept
+
+        select = self.settings.select
+        packed = [kept.fetch(kept.pack(*fields, select)) for fields in self._fields(pairs)]
+        sizes = tuple(code.view.original_size for code in pairs[0])
+
+        def matches(number: int) -> RawMatches:
+            arrays = [array[number :: len(pairs)] for array in (fetched() for fetched in packed)]
+            directions = [direction for array in arrays for direction in array]
+            return collect(directions[: 1 if select.directions == "forward" else 2], sizes, select)
+
+        return [functools.partial(matches, number) for number in range(len(pairs))]
+
+    def _fields(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[tuple[Field, Field | None]]:
+        """What is selected from, each with the other direction: both directions are one batch if they can be.
+
+        A GPU does not mind; a CPU takes as long, and its memory is better used by one after the other.
+        """
+        select, field = self.settings.select, self.estimator.field
+        if not select.needs_both:
+            return [(field(pairs), None)]
+        back = [(code1, code0) for code0, code1 in pairs]
+        if pairs[0][0].sizes == pairs[0][1].sizes and not self.estimator.device.startswith("cpu"):
+            both = field([*pairs, *back])
+            return [(both, both.reversed())]
+        forward, backward = field(pairs), field(back)
+        return [(forward, backward), (backward, forward)]
 
     def match_keypoints(
         self, code0: EncodedView, code1: EncodedView, keypoints0: np.ndarray, keypoints1: np.ndarray
@@ -75,12 +115,8 @@ class Matcher:
             forward, backward = self.estimator.estimate_both(code0, code1)
         return snap_matches(keypoints0, keypoints1, forward, backward, snap)
 
-    @property
-    def _needs_both(self) -> bool:
-        return self.settings.select.directions != "forward" or self.settings.select.confidence == "cyclic"
-
     def _estimates(self, code0: EncodedView, code1: EncodedView) -> tuple[DenseEstimate, DenseEstimate | None]:
-        if self._needs_both:
+        if self.settings.select.needs_both:
             return self.estimator.estimate_both(code0, code1)
         return self.estimator.estimate(code0, code1), None
 
@@ -121,6 +157,10 @@ def match_images(
     ]
     forward, backward = matcher.estimator.estimate_both(*codes)
     return PairResult(select_matches(forward, backward, matcher.settings.select), forward, backward)
+
+
+def _same(matches: RawMatches) -> RawMatches:
+    return matches
 
 
 def _name(image: Path | str | np.ndarray, number: int) -> str:

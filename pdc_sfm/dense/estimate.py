@@ -39,7 +39,7 @@ class DenseEstimate:
     @functools.cached_property
     def reference_points(self) -> np.ndarray:
         """(h, w, 2) float32, centres of the cells."""
-        return _cell_centres(self.grid_size, tuple(self.reference_size))
+        return cell_centres(self.grid_size, tuple(self.reference_size))
 
     @functools.cached_property
     def query_points(self) -> np.ndarray:
@@ -62,7 +62,7 @@ class DenseEstimate:
 
     def over_image(self, image_size: Size, image_from_view: np.ndarray, grid_size: Size) -> DenseEstimate:
         """An estimate whose reference is a view of an image, on a grid over that image: not valid beyond the view."""
-        image_points = _cell_centres(grid_size, image_size)
+        image_points = cell_centres(grid_size, image_size)
         points = transform(image_points, np.linalg.inv(image_from_view))
         at = self.sample(points)
         flow = (points + at.flow - image_points).astype(np.float32)
@@ -109,14 +109,19 @@ class PointEstimate:
 
 def p_r(log_var: np.ndarray | None, logits: np.ndarray | None, radius: float = 1.0) -> np.ndarray:
     """Eq. 7 for arrays (..., M) -> (...), by the network's own function."""
-    if log_var is None or logits is None:
-        raise SettingsError("this network predicts no uncertainty: use confidence=cyclic, or other weights")
+    require_confidence(log_var, logits)
     import torch
 
     from pdc_sfm.network import mixture
 
     log_var_, logits_ = (torch.from_numpy(_maps(array))[None, ..., None] for array in (log_var, logits))  # (1, M, N, 1)
     return mixture.p_r(log_var_, logits_, radius).reshape(log_var.shape[:-1]).numpy()
+
+
+def require_confidence(log_var: object, logits: object) -> None:
+    """Refuse an estimate without a mixture."""
+    if log_var is None or logits is None:
+        raise SettingsError("this network predicts no uncertainty: use confidence=cyclic, or other weights")
 
 
 def from_level(
@@ -137,14 +142,14 @@ def from_level(
     flow = _numpy(output.flow, index)
     height, width = flow.shape[:2]
     branch_reference, branch_query = output.reference_size[::-1], output.query_size[::-1]  # now (width, height)
-    branch_points = np.add(_cell_centres((width, height), branch_reference), flow, dtype=np.float64)
+    branch_points = np.add(cell_centres((width, height), branch_reference), flow, dtype=np.float64)
     view_size = view_size or query_size
     points = rescale(branch_points, branch_query, view_size)
     valid = inside(points, view_size)
     if query_from_view is not None:
         points = transform(points, query_from_view)
         valid &= inside(points, query_size)
-    flow = (points - _cell_centres((width, height), reference_size)).astype(np.float32)
+    flow = (points - cell_centres((width, height), reference_size)).astype(np.float32)
     flow[~np.isfinite(flow)] = 0  # beyond a horizon, which is inside of nothing
     return DenseEstimate(
         flow,
@@ -158,8 +163,20 @@ def from_level(
     )
 
 
+def on_host(output: LevelOutput) -> LevelOutput:
+    """The network's output in the host's memory, brought there by one copy."""
+    if output.flow.device.type == "cpu":
+        return output
+    import torch
+
+    names = [name for name in ("flow", "log_var", "logits") if getattr(output, name) is not None]
+    maps = [getattr(output, name).detach().float() for name in names]
+    parts = torch.cat(maps, 1).cpu().split([x.shape[1] for x in maps], 1)
+    return replace(output, **dict(zip(names, parts)))
+
+
 @functools.lru_cache(16)
-def _cell_centres(grid_size: Size, image_size: Size) -> np.ndarray:
+def cell_centres(grid_size: Size, image_size: Size) -> np.ndarray:
     """`grid_points`, kept: photographs of one camera have the same, four times a pair."""
     points = grid_points(grid_size, image_size)
     points.setflags(write=False)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pdc_sfm.dense.estimate import DenseEstimate, from_level
+from pdc_sfm.dense.estimate import DenseEstimate, from_level, on_host
 from pdc_sfm.dense.homography import Fit, fit_homography, fit_points
 from pdc_sfm.dense.views import View
 from pdc_sfm.pixels import inside, transform
@@ -139,7 +139,7 @@ class Search:
             code = self.network.encode_low(prepare_image(view.render()).to(self.device))
             output = self.network.decode(reference.code, code, last_level=3)[-1]
         return from_level(
-            output,
+            on_host(output),
             reference.view.original_size,
             view.original_size,
             view_size=view.size,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pdc_sfm.dense.estimate import DenseEstimate, from_level
+from pdc_sfm.dense.estimate import DenseEstimate, from_level, on_host
 from pdc_sfm.dense.homography import Fit, fit_homography
 from pdc_sfm.dense.search import COMPLETE, PLANAR, Search, Trial, is_far, shown_cells, window_around
 from pdc_sfm.dense.settings import DenseSettings
@@ -23,8 +23,9 @@ from pdc_sfm.images import fitted_size, resize_image
 from pdc_sfm.sift import Description, describe
 
 if TYPE_CHECKING:
+    from pdc_sfm.dense.field import Field
     from pdc_sfm.dense.subpixel import Grey
-    from pdc_sfm.network import ImageCode, PDCNet
+    from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
 MOST_KEYPOINTS = 2000  # of an image, for a search
@@ -45,6 +46,11 @@ class EncodedView:
     def keypoints(self) -> Description:
         """SIFT's, found when a search first wants them: once, however many pairs the image is in."""
         return describe(resize_image(self.view.source, self.view.size), MOST_KEYPOINTS)
+
+    @property
+    def sizes(self) -> tuple:
+        """What images must share to be in one batch: the size the network sees, and their own."""
+        return self.code.high_size, tuple(self.view.original_size)
 
     @property
     def nbytes(self) -> int:
@@ -259,15 +265,37 @@ class Estimator:
             groups.setdefault((reference.code.high_size, query.code.high_size), []).append(number)
         found: dict[int, DenseEstimate] = {}
         for numbers in groups.values():
-            references, queries = (_batch([pairs[n][side].code for n in numbers]) for side in (0, 1))
+            some = [pairs[n] for n in numbers]
             with torch.inference_mode():
-                output = self.network.decode(references, queries)[-1]
+                output = self._decode(some)
                 if align and self._aligns:
-                    greys = ([pairs[n][side].grey for n in numbers] for side in (0, 1))
-                    output = alignment.align_likely(output, *greys, self.network.judge)
+                    output = alignment.align_likely(output, *_greys(some), self.network.judge)
+            output = on_host(output)
             for index, number in enumerate(numbers):
                 found[number] = _original(output, *pairs[number], index)
         return [found[number] for number in range(len(pairs))]
+
+    def field(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> Field:
+        """One pass for (reference, query) pairs of whole images with equal `sizes`, left where it was computed."""
+        import torch
+
+        from pdc_sfm.dense import subpixel as alignment
+        from pdc_sfm.dense.cells import fused
+        from pdc_sfm.dense.field import field_of
+
+        p1 = None
+        with torch.inference_mode():
+            output = self._decode(pairs)
+            if self._aligns and fused(output.flow):
+                greys = (alignment.Grey.cat(some) for some in _greys(pairs))
+                output, p1 = alignment.align_and_judge(output, *greys, self.network.judge)
+            elif self._aligns:
+                output = alignment.align_likely(output, *_greys(pairs), self.network.judge)
+            return field_of(output, *(encoded.view.original_size for encoded in pairs[0]), p1)
+
+    def _decode(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> LevelOutput:
+        references, queries = (_batch([pair[side].code for pair in pairs]) for side in (0, 1))
+        return self.network.decode(references, queries)[-1]
 
     def _encode(self, view: View, name: str = "image") -> EncodedView:
         import torch
@@ -307,6 +335,11 @@ def aligns(network: PDCNet) -> bool:
 
 def _small(view: View) -> View:
     return view.scaled(min(1.0, SEARCH_SIDE / min(view.size)))
+
+
+def _greys(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> tuple[list[Grey], list[Grey]]:
+    """Of the references, and of the queries."""
+    return [reference.grey for reference, _ in pairs], [query.grey for _, query in pairs]
 
 
 def _batch(codes: list[ImageCode]) -> ImageCode:

@@ -7,12 +7,13 @@ that light may differ; the query is read through the flow, so that windows may b
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from pdc_sfm.dense.cells import (
     ALL,
@@ -21,17 +22,24 @@ from pdc_sfm.dense.cells import (
     Window,
     differences,
     evened_out,
+    fused,
     inner_gradient,
     largest,
+    length,
+    longest_side,
     means,
+    on_device,
     planes,
+    products,
+    read_through,
+    slopes,
     spread,
     sums,
 )
 from pdc_sfm.network import LevelOutput
 from pdc_sfm.network.confidence_head import HIGHEST, Judge, mixture_stating, stated
 from pdc_sfm.network.mixture import p_r
-from pdc_sfm.network.warp import pixel_grid, resize_area
+from pdc_sfm.network.warp import resize_area
 
 # Windows of the passes (8 and 4.9 px), and the rows and columns of each cell that are looked at: to come near, four pixels
 # of sixteen are enough.
@@ -48,6 +56,15 @@ LIKELY = 0.03  # P_1 of cells that are worth the time
 MARGIN = 8  # cells around them, and what is aligned begins and ends at multiples of this
 INDEPENDENT = 60  # pixels of a window whose noise counts as independent, for the variance of its place
 ROUGHNESS = 4  # variance per squared pixel that a cell lies off its neighbours: their errors differ, their flow does not
+FIT = (  # of the numbers that the fit gives: least, largest, and by what the logarithm is multiplied
+    (3e-4, math.inf, 1.0),  # variance of the residuals
+    (0.0, math.exp(7), 1.0),  # looseness
+    (1e-4, math.inf, 1.0),  # roughness
+    (1e-3, math.inf, 1.0),  # bend
+    (1e-3, math.inf, 1.0),  # of the cells around
+    (1e-12, math.inf, 0.5),  # least magnification, squared
+    (1e-12, math.inf, 0.5),  # largest
+)
 SURROUNDINGS = (2.5, 7.0)  # cells: of the Gaussians over which a judge sees how sure the neighbours are
 
 
@@ -64,6 +81,14 @@ class Grey:
         cells = planes(image)
         return Grey(image, _normalised(cells, torch.ones_like(cells[:, 0, :1])))
 
+    @staticmethod
+    def cat(greys: Sequence[Grey]) -> Grey:
+        """A batch of images of one size."""
+        if len(greys) == 1:
+            return greys[0]
+        image = torch.cat([grey.image for grey in greys])
+        return Grey(image, torch.cat([grey.cells for grey in greys]))
+
     @property
     def nbytes(self) -> int:
         return self.image.nbytes + self.cells.nbytes
@@ -71,7 +96,7 @@ class Grey:
 
 def grey(images: Tensor, size: tuple[int, int]) -> Grey:
     """Of RGB (B, 3, H, W), at a size (height, width): as the full-resolution branch of the network sees them."""
-    weights = images.new_tensor((0.299, 0.587, 0.114)).view(1, 3, 1, 1)
+    weights = on_device((0.299, 0.587, 0.114), images.device)
     return Grey.of(resize_area((images * weights).sum(1, keepdim=True), size))
 
 
@@ -80,8 +105,11 @@ def align_likely(
 ) -> LevelOutput:
     """As `align`, of the part around all cells that may be matches: often half of the image, and nothing of unrelated ones.
 
-    Each pair of a batch has a part of its own, so that its result does not depend on the others.
+    Each pair of a batch has a part of its own, so that its result does not depend on the others. To know the parts the host
+    would have to wait for a GPU, which aligns everything at once.
     """
+    if fused(output.flow):
+        return align(output, Grey.cat(references), Grey.cat(queries), judge)
     kept = {name: getattr(output, name) for name in ("flow", "log_var", "logits")}
     maps = {name: _rows(x).clone() for name, x in kept.items() if x is not None}
     flow = maps["flow"]
@@ -120,55 +148,67 @@ def align(output: LevelOutput, reference: Grey, query: Grey, judge: Judge | None
     variance of the narrowest component grows by it, up to 1, so that confidence orders matches of which the network is
     equally sure. A `judge` weighs all this, and says how likely each cell is right.
     """
-    found, evidence = align_with_evidence(output, reference, query)
-    if judge is None:
+    found, p1 = align_and_judge(output, reference, query, judge)
+    if p1 is None:
         return found
-    log_var, logits = mixture_stating(stated(judge(evidence)), found.log_var)
+    log_var, logits = mixture_stating(p1, found.log_var)
     return replace(found, log_var=log_var, logits=logits)
+
+
+def align_and_judge(
+    output: LevelOutput, reference: Grey, query: Grey, judge: Judge | None
+) -> tuple[LevelOutput, Tensor | None]:
+    """The aligned estimate with the network's own mixture, widened, and P_1 (B, 1, h, w) by the judge if there is one."""
+    found, evidence = align_with_evidence(output, reference, query)
+    return found, None if judge is None else stated(judge(evidence))
 
 
 def align_with_evidence(output: LevelOutput, reference: Grey, query: Grey) -> tuple[LevelOutput, Tensor | None]:
     """The aligned estimate, and what is known of each cell, (B, EVIDENCE, h, w); None if the network states no confidence."""
     output = replace(output, flow=_rows(output.flow), log_var=_rows(output.log_var), logits=_rows(output.logits))
     flow = start = output.flow
-    centres = pixel_grid(*flow.shape[-2:], like=flow) * CELL + (CELL - 1) / 2
-    query_per_reference = _jacobian(flow)
+    query_per_reference = slopes(flow) + on_device((1.0, 0.0, 0.0, 1.0), flow.device).view(1, 2, 2, 1, 1)
     slope = inner_gradient(reference.cells)
     for window, taken in PASSES:
         flow = _smoothed(flow)
-        warped, seen = _warped(query.image, centres + flow, taken)
+        warped, seen = _warped(query.image, flow, taken)
         own = reference.cells[:, taken[0] : taken[-1] + 1, taken[0] : taken[-1] + 1]
         residual = own - warped
         if taken == ALL:
             slope = differences(warped.add_(own).mul_(0.25))  # of the mean of both, over two pixels
-        step, looseness, noise = _step(slope, residual, seen, window)
-        step = (query_per_reference * step[:, None]).sum(2)
-        flow = start + _limited(flow + step - start, LARGEST_SHIFT)
-    bend = _length(flow - evened_out(flow, SMOOTHING))
+        fit = _fit(slope, residual, seen, window)
+        step = _limited(fit.step(), LARGEST_STEP)
+        for axis in (0, 1):
+            along = query_per_reference[:, :, axis]
+            flow = torch.addcmul(flow, along, step[:, axis, None], value=-LARGEST_STEP)
+        flow = torch.add(start, _limited(flow - start, LARGEST_SHIFT), alpha=LARGEST_SHIFT)
+    looseness, noise = fit.looseness(), fit.noise()
+    bend = length(flow - evened_out(flow, SMOOTHING))
     roughness = bend * (bend < LARGEST_JUMP)
-    variance = noise * looseness / INDEPENDENT + ROUGHNESS * roughness.square()
+    variance = torch.addcmul(noise * looseness / INDEPENDENT, roughness, roughness, value=ROUGHNESS)
     found = replace(output, flow=flow, log_var=_widened(output.log_var, variance))
     if output.log_var is None:
         return found, None
-    fit = (noise.clamp(min=3e-4).log(), looseness.log().clamp(max=7), roughness.clamp(min=1e-4).log())
-    shape = (bend.clamp(min=1e-3).log(), largest(bend, 2).clamp(min=1e-3).log(), _zooms(query_per_reference))
-    return found, torch.cat((_confidences(output, found), *fit, *shape), 1)
+    known = torch.cat((noise, looseness, roughness, bend, largest(bend, 2), *_squared_zooms(query_per_reference)), 1)
+    low, high, scale = (on_device(values, flow.device) for values in zip(*FIT))
+    return found, torch.cat((_confidences(output, found), torch.clamp(known, low, high).log() * scale), 1)
 
 
 def _confidences(output: LevelOutput, aligned: LevelOutput) -> Tensor:
     """(B, 5, h, w): what the network says, what is left of it after alignment, and how sure the surroundings are."""
     p1 = p_r(aligned.log_var, aligned.logits)
     odds = torch.logit((p1 / HIGHEST).clamp(1e-4, 1 - 1e-4))
-    around = [means(odds, sigma) for sigma in SURROUNDINGS]
-    return torch.cat((output.logits[:, :1] - output.logits[:, 1:2], output.log_var[:, -1:], odds, *around), 1)
+    around = means(odds, SURROUNDINGS)
+    return torch.cat((output.logits[:, :1] - output.logits[:, 1:2], output.log_var[:, -1:], odds, around), 1)
 
 
-def _zooms(jacobian: Tensor) -> Tensor:
-    """(B, 2, 2, h, w) -> logarithms of the least and the largest magnification (B, 2, h, w)."""
-    (a, b), (c, d) = (row.unbind(1) for row in jacobian.unbind(1))
-    total = (a * a + b * b + c * c + d * d) / 2
-    range_ = ((a * d - b * c).square() - total.square()).neg().clamp(min=0).sqrt()
-    return torch.stack((total - range_, total + range_), 1).clamp(min=1e-12).log() / 2
+def _squared_zooms(jacobian: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, 2, 2, h, w) -> squares of the least and the largest magnification (B, 1, h, w)."""
+    (a, b), (c, d) = (row.split(1, 1) for row in jacobian.flatten(1, 2).split(2, 1))
+    total = jacobian.square().sum((1, 2)).unsqueeze(1) / 2
+    determinant = torch.addcmul(a * d, b, c, value=-1)
+    range_ = torch.addcmul(total * total, determinant, determinant, value=-1).clamp_(min=0).sqrt_()
+    return total - range_, total + range_
 
 
 def _widened(log_var: Tensor | None, variance: Tensor) -> Tensor | None:
@@ -179,73 +219,75 @@ def _widened(log_var: Tensor | None, variance: Tensor) -> Tensor | None:
     return torch.cat((first, log_var[:, 1:]), 1)
 
 
-def _warped(query: Tensor, points: Tensor, taken: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """The query (B, 1, H, W) where the pixels of cells lie, given its points (B, 2, h, w) of their centres: normalised planes.
+def _warped(query: Tensor, flow: Tensor, taken: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """The query (B, 1, H, W) where the pixels of cells lie, given their flow (B, 2, h, w): normalised planes.
 
     And whether it shows the cell (B, 1, h, w), 1 or 0.
     """
-    sides = points.new_tensor((query.shape[-1] - 1, query.shape[-2] - 1)).view(1, 2, 1, 1)
-    grid = points * (2 / sides) - 1
-    seen = (grid.abs().amax(1, keepdim=True) <= 1).float()
-    grid = spread(grid, taken, linear=True)
-    read = F.grid_sample(query, grid.flatten(2, 4).permute(0, 2, 3, 1), padding_mode="border", align_corners=True)
-    return _normalised(read.view_as(grid[:, 0]), seen, taken), seen
+    height, width = query.shape[-2:]
+    grid = torch.addcmul(
+        _places(*flow.shape[-2:], width, height, flow.device), flow, on_device((2 / (width - 1), 2 / (height - 1)), flow.device)
+    )
+    seen = (longest_side(grid) <= 1).float()
+    return _normalised(read_through(query, grid, taken), seen, taken), seen
+
+
+@functools.lru_cache(32)
+def _places(rows: int, columns: int, width: int, height: int, device: torch.device) -> Tensor:
+    """(1, 2, h, w): where the centres of cells lie on an image of this size without a flow, from -1 to 1."""
+    x, y = (2 * (torch.arange(n) * CELL + (CELL - 1) / 2) / (side - 1) - 1 for n, side in ((columns, width), (rows, height)))
+    return torch.stack(torch.meshgrid(x, y, indexing="xy"))[None].to(device)
 
 
 def _normalised(image: Tensor, seen: Tensor, taken: tuple[int, ...] = ALL) -> Tensor:
     """Planes with local mean 0 and local standard deviation 1; cells that are not seen (`seen` 0) do not count."""
-    moments = torch.cat((image.mean((1, 2))[:, None], _dot(image, image)), 1)
-    moments = sums(torch.cat((moments * seen, seen), 1), NEIGHBOURHOOD)
+    moments = torch.cat((image.mean((1, 2))[:, None], (image * image).mean((1, 2))[:, None], seen), 1)
+    moments = sums(moments * seen, NEIGHBOURHOOD)
     mean, square = (moments[:, :2] / moments[:, 2:].clamp(min=1e-3)).split(1, 1)
-    scale = ((square - mean.square()).clamp(min=0) + LEAST_CONTRAST**2).rsqrt()
+    scale = torch.addcmul(square, mean, mean, value=-1).clamp_(min=0).add_(LEAST_CONTRAST**2).rsqrt_()
     scale, shift = spread(torch.cat((scale, -mean * scale), 1), taken).unbind(1)
     return torch.addcmul(shift, image, scale)
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    """The mean product over the pixels of each cell: planes -> (B, 1, h, w)."""
-    return (a * b).mean((1, 2))[:, None]
+@dataclass(frozen=True)
+class _Fit:
+    """The least-squares fit around each cell: weighted sums of products of slopes x and y and of the residual r."""
+
+    sums: Tensor  # (B, 7, h, w): xx, xr, xy, yr, yy, rr, and of the weights
+
+    @functools.cached_property
+    def solution(self) -> Tensor:
+        """(B, 3, h, w): the step along x times the determinant, minus the determinant, the step along y times it."""
+        return torch.linalg.cross(self.sums[:, :3], self.sums[:, 2:5], dim=1)
+
+    def step(self) -> Tensor:
+        """The shift (B, 2, h, w) in pixels of the reference that raises the residuals most: the way back lowers them."""
+        return self.solution[:, ::2] / self.solution[:, 1:2]
+
+    def looseness(self) -> Tensor:
+        """How loosely the texture holds it (B, 1, h, w): its variance if that of the residuals were 1."""
+        return (self.sums[:, :1] + self.sums[:, 4:5]) / -self.solution[:, 1:2]
+
+    def noise(self) -> Tensor:
+        """The variance of the residuals (B, 1, h, w)."""
+        return self.sums[:, 5:6] / self.sums[:, 6:].clamp(min=1e-3)
 
 
-def _step(slope: Sequence[Tensor], residual: Tensor, seen: Tensor, window: Window) -> tuple[Tensor, Tensor, Tensor]:
-    """The shift (B, 2, h, w) in pixels of the reference that lowers the residuals around each cell most.
-
-    Then how loosely the texture holds it (B, 1, h, w): its variance if that of the residuals were 1; and that variance.
-    """
-    x, y = slope
-    square = _dot(residual, residual)
-    weight = seen * (1 + square / ROBUST**2).rsqrt()
-    products = [_dot(a, b) for a, b in ((x, x), (x, y), (y, y), (x, residual), (y, residual))]
-    products = torch.cat((*products, square, torch.ones_like(square)), 1)
-    xx, xy, yy, xr, yr, square, total = sums(products * weight, window).split(1, 1)
-    xx, yy = xx + STIFFNESS, yy + STIFFNESS
-    determinant = xx * yy - xy * xy
-    step = torch.cat((yy * xr - xy * yr, xx * yr - xy * xr), 1) / determinant
-    return _limited(step, LARGEST_STEP), (xx + yy) / determinant, square / total.clamp(min=1e-3)
+def _fit(slope: Sequence[Tensor], residual: Tensor, seen: Tensor, window: Window) -> _Fit:
+    xx, xy, yy, xr, yr, square = products(*slope, residual)
+    ones = torch.ones_like(square)
+    weight = seen * torch.add(ones, square, alpha=1 / ROBUST**2).rsqrt_()
+    found = sums(torch.cat((xx, xr, xy, yr, yy, square, ones), 1).mul_(weight), window)
+    found[:, 0:5:4] += STIFFNESS
+    return _Fit(found)
 
 
 def _smoothed(flow: Tensor) -> Tensor:
     """The flow evened out over neighbouring cells, except at edges."""
     evened = evened_out(flow, SMOOTHING)
-    return torch.where(_length(evened - flow) < LARGEST_JUMP, evened, flow)
+    return torch.where(length(evened - flow) < LARGEST_JUMP, evened, flow)
 
 
 def _limited(vectors: Tensor, longest: float) -> Tensor:
-    return vectors / (_length(vectors) / longest).clamp(min=1)
-
-
-def _length(vectors: Tensor) -> Tensor:
-    """(B, 2, h, w) -> (B, 1, h, w)."""
-    x, y = vectors.split(1, 1)
-    return torch.addcmul(x * x, y, y).sqrt_()
-
-
-def _jacobian(flow: Tensor) -> Tensor:
-    """(B, 2, 2, h, w): how far the query point moves per pixel of the reference along x and y, from the smoothed flow."""
-    padded = F.pad(flow, (2, 2, 2, 2), mode="replicate")
-    rows = padded[..., :-2, :] + padded[..., 1:-1, :] + padded[..., 2:, :]
-    smooth = (rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]) / 9  # a cell more on each side
-    along_x = (smooth[..., 1:-1, 2:] - smooth[..., 1:-1, :-2]) / (2 * CELL)
-    along_y = (smooth[..., 2:, 1:-1] - smooth[..., :-2, 1:-1]) / (2 * CELL)
-    still = torch.eye(2, dtype=flow.dtype, device=flow.device).view(1, 2, 2, 1, 1)
-    return torch.stack((along_x, along_y), 2) + still
+    """In units of the longest, which is 1."""
+    return vectors / length(vectors).clamp_(min=longest)

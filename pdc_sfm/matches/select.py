@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from pdc_sfm.dense.cyclic import cyclic_error
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
@@ -52,6 +52,16 @@ class SelectSettings:
         require(self.max_matches is None or self.max_matches >= 1, f"max_matches={self.max_matches} must be at least 1")
         require(self.stride >= 1, f"stride={self.stride} must be at least 1")
 
+    @property
+    def needs_both(self) -> bool:
+        """Whether both directions of a pair must be estimated."""
+        return self.directions != "forward" or self.confidence == "cyclic"
+
+    @property
+    def needs_cycle(self) -> bool:
+        """Whether they must agree."""
+        return self.directions == "mutual" or self.confidence == "cyclic"
+
 
 def scaled_distance(distance: float, image_size: Size) -> float:
     """A distance of the settings, given at a smaller side of 600 pixels, in pixels of this image."""
@@ -63,15 +73,25 @@ def select_matches(
 ) -> RawMatches:
     """Matches of a pair (image0, image1) from its estimates: image0 as reference, and image1 as reference."""
     settings = settings or SelectSettings()
-    needs_both = settings.directions != "forward" or settings.confidence == "cyclic"
-    if needs_both and backward is None:
+    if settings.needs_both and backward is None:
         raise ValueError(f"directions={settings.directions}, confidence={settings.confidence} need both estimates")
-    matches = _one_direction(forward, backward, settings)
-    if settings.directions != "forward":
-        matches = united(matches, _one_direction(backward, forward, settings).swapped())
-    if settings.max_matches is not None:
-        matches = spread(matches, settings.max_matches, forward.reference_size)
-    return matches
+    from pdc_sfm.dense.field import field_from
+    from pdc_sfm.matches import kept
+
+    fields = [None if estimate is None else field_from(estimate) for estimate in (forward, backward)]
+    ways = fields[:1] if settings.directions == "forward" else fields
+    packed = [kept.pack(way, other, settings) for way, other in zip(ways, reversed(fields))]
+    return collect([maps[0].numpy() for maps in packed], (forward.reference_size, forward.query_size), settings)
+
+
+def collect(packed: Sequence[np.ndarray], sizes: tuple[Size, Size], settings: SelectSettings) -> RawMatches:
+    """Matches of a pair of images of these sizes from what `kept.pack` decided, forward and, if wanted, backward."""
+    from pdc_sfm.matches.kept import unpack
+
+    matches = unpack(packed[0], sizes[0])
+    if len(packed) > 1:
+        matches = united(matches, unpack(packed[1], sizes[1]).swapped())
+    return matches if settings.max_matches is None else spread(matches, settings.max_matches, sizes[0])
 
 
 def united(one: RawMatches, other: RawMatches) -> RawMatches:
@@ -94,35 +114,3 @@ def spread(matches: RawMatches, count: int, image_size: Size) -> RawMatches:
     rank[order] = np.arange(len(order)) - start
     best = np.lexsort((-matches.scores, rank))[:count]
     return matches.select(np.sort(best))
-
-
-def _one_direction(forward: DenseEstimate, backward: DenseEstimate | None, settings: SelectSettings) -> RawMatches:
-    """Matches of the reference's cells, reference first."""
-    keep = forward.valid.copy()
-    needs_cycle = settings.confidence == "cyclic" or settings.directions == "mutual"
-    if needs_cycle:
-        limit = scaled_distance(settings.cyclic_distance, forward.reference_size)
-        error = cyclic_error(forward, backward)
-        keep &= error < limit
-    if settings.confidence == "p_r":
-        scores = forward.confidence(settings.radius)
-        keep &= scores > settings.threshold
-    else:
-        scores = np.where(keep, 1 - error / limit, 0.0).astype(np.float32)
-    keep &= best_of_blocks(np.where(keep, scores, 0.0), max(1, settings.stride // forward.stride))
-    kept = np.flatnonzero(keep)
-    points = (array.reshape(-1, 2).take(kept, 0) for array in (forward.reference_points, forward.query_points))
-    return RawMatches(*points, scores.ravel()[kept])
-
-
-def best_of_blocks(scores: np.ndarray, block: int) -> np.ndarray:
-    """Mask (h, w) with the best cell of each block x block square."""
-    if block == 1:
-        return np.ones(scores.shape, bool)
-    height, width = scores.shape
-    rows, columns = -(-height // block), -(-width // block)
-    padded = np.full((rows * block, columns * block), -np.inf, scores.dtype)
-    padded[:height, :width] = scores
-    blocks = padded.reshape(rows, block, columns, block).transpose(0, 2, 1, 3).reshape(rows, columns, -1)
-    mask = np.arange(block * block) == blocks.argmax(-1)[..., None]
-    return mask.reshape(rows, columns, block, block).transpose(0, 2, 1, 3).reshape(padded.shape)[:height, :width]

@@ -65,6 +65,5 @@ def expected_matches(output: LevelOutput, radius: float) -> Tensor:
     height, width = output.flow.shape[-2:]
     stride = output.reference_size[1] / width
     corners = (pixel_grid(height, width, like=output.flow) + 0.5) * stride + output.flow  # (B, 2, h, w), corner at 0
-    limit = output.flow.new_tensor(output.query_size[::-1]).view(1, 2, 1, 1)
-    inside = ((corners >= 0) & (corners <= limit)).all(1, keepdim=True)
-    return (p_r(output.log_var, output.logits, radius) * inside).sum((1, 2, 3))
+    inside = (corners >= 0).all(1) & (corners[:, 0] <= output.query_size[1]) & (corners[:, 1] <= output.query_size[0])
+    return (p_r(output.log_var, output.logits, radius)[:, 0] * inside).sum((1, 2))

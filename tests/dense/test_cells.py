@@ -87,9 +87,9 @@ def test_means_are_those_of_a_gaussian_by_what_is_there():
     cells[..., 30, 30] = 1
     y, x = torch.meshgrid(torch.arange(61.0), torch.arange(61.0), indexing="ij")
     expected = torch.exp(-((x - 30) ** 2 + (y - 30) ** 2) / (2 * 2.5**2)) / (2 * math.pi * 2.5**2)
-    torch.testing.assert_close(means(cells, 2.5)[0, 0], expected, atol=0.005 * expected.max().item(), rtol=0)
+    torch.testing.assert_close(means(cells, (2.5,))[0, 0], expected, atol=0.005 * expected.max().item(), rtol=0)
     cells = random(2, 2, 40, 30)
-    torch.testing.assert_close(means(torch.ones_like(cells), 7.0), torch.ones_like(cells))
+    torch.testing.assert_close(means(torch.ones_like(cells), (7.0,)), torch.ones_like(cells))
 
 
 def test_evening_out_leaves_what_is_linear_and_removes_noise():

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.matches.select import SelectSettings, best_of_blocks, highest_p_r, select_matches, spread
+from pdc_sfm.matches.kept import best_of_blocks
+from pdc_sfm.matches.select import SelectSettings, highest_p_r, select_matches, spread
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import grid_points, inside, transform
 
@@ -138,7 +140,7 @@ def test_a_finer_grid_gives_at_most_one_match_a_quarter_resolution_cell():
 def test_the_best_cell_of_each_block_is_taken_also_in_incomplete_blocks():
     scores = np.array([[1, 2, 9], [4, 3, 8], [5, 6, 7.0]])
     expected = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 1]], bool)
-    np.testing.assert_array_equal(best_of_blocks(scores, 2), expected)
+    np.testing.assert_array_equal(best_of_blocks(torch.from_numpy(scores)[None, None], 2)[0, 0], expected)
 
 
 def test_the_cap_keeps_the_best_of_every_region():

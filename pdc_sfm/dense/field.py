@@ -1,0 +1,102 @@
+"""Dense estimates where they were computed: tensors of a batch of directions, before anything is copied to the host.
+
+Places are *normalised*: -1 and 1 are the borders of an image, whatever its size (as `grid_sample` has them with
+align_corners=False), so that the network's resolution, a grid of cells and the original image share them.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from pdc_sfm.dense.cells import continued, length, longest_side, on_device
+from pdc_sfm.dense.estimate import DenseEstimate, require_confidence
+from pdc_sfm.network import LevelOutput, mixture
+from pdc_sfm.pixels import Size
+
+
+@dataclass(frozen=True)
+class Field:
+    """Where the cells of references lie in queries, and how sure that is; all references are of one size, all queries too."""
+
+    landing: Tensor  # (B, 2, h, w) normalised places on the query
+    valid: Tensor  # (B, 1, h, w) bool: they lie on it
+    log_var: Tensor | None  # (B, M, h, w)
+    logits: Tensor | None
+    p1: Tensor | None  # (B, 1, h, w): the probability of lying less than a pixel off, where something better states it
+    reference_size: Size  # (width, height) of the original images
+    query_size: Size
+    stride: int  # pixels of the network's input per cell
+
+    def confidence(self, radius: float = 1.0) -> Tensor:
+        """P_R (B, 1, h, w)."""
+        if self.p1 is not None and radius == 1:
+            return self.p1
+        require_confidence(self.log_var, self.logits)
+        return mixture.p_r(self.log_var, self.logits, radius)
+
+    def query_points(self) -> Tensor:
+        """(B, 2, h, w), in pixel indices of the original query."""
+        width, height = self.query_size
+        middle = on_device((width / 2 - 0.5, height / 2 - 0.5), self.landing.device)
+        return torch.addcmul(middle, self.landing, on_device((width / 2, height / 2), self.landing.device))
+
+    def reversed(self) -> Field:
+        """Of a batch whose second half are the directions of its first half turned round: the other half for each."""
+        half = len(self.landing) // 2
+        maps = {"landing": self.landing, "valid": self.valid}
+        return self._with(**{name: x.roll(half, 0) for name, x in maps.items()}, log_var=None, logits=None, p1=None)
+
+    def _with(self, **fields: Tensor | None) -> Field:
+        return Field(**{**self.__dict__, **fields})
+
+
+def field_of(output: LevelOutput, reference_size: Size, query_size: Size, p1: Tensor | None = None) -> Field:
+    """The network's output for whole images (not views of them)."""
+    flow = output.flow
+    (rows, columns), (high, wide), (height, width) = flow.shape[-2:], output.reference_size, output.query_size
+    start = _centres(rows, columns, (wide / width, high / height), flow.device)
+    landing = torch.addcmul(start, flow.float(), on_device((2 / width, 2 / height), flow.device))
+    valid = longest_side(landing) <= 1
+    stride = round(wide / columns)
+    return Field(landing, valid, output.log_var, output.logits, p1, reference_size, query_size, stride)
+
+
+def field_from(estimate: DenseEstimate) -> Field:
+    """A finished estimate, of whatever strategy."""
+    maps = lambda array: torch.from_numpy(np.ascontiguousarray(np.moveaxis(array, -1, 0)))[None]  # noqa: E731
+    width, height = estimate.query_size
+    points = maps(estimate.query_points)
+    landing = (points + 0.5) * on_device((2 / width, 2 / height), points.device) - 1
+    valid = torch.from_numpy(estimate.valid)[None, None]
+    mixtures = (None if x is None else maps(x) for x in (estimate.log_var, estimate.logits))
+    return Field(landing, valid, *mixtures, None, estimate.reference_size, estimate.query_size, estimate.stride)
+
+
+def cyclic_error(forward: Field, backward: Field) -> Tensor:
+    """How far each cell of the reference is from itself after going to the query and back: (B, 1, h, w) original pixels.
+
+    Infinite where the way leads out of one of the images. Between the outermost centres of cells and the border the flow
+    back goes on linearly.
+    """
+    (rows, columns), device = backward.landing.shape[-2:], forward.landing.device
+    shrink = on_device((columns / (columns + 2), rows / (rows + 2)), device)  # there is a cell more on each side
+    grid = (forward.landing * shrink).permute(0, 2, 3, 1)
+    back = F.grid_sample(continued(backward.landing, 1), grid, align_corners=False)
+    nearest = {"mode": "nearest", "padding_mode": "border", "align_corners": False}
+    stays = F.grid_sample(backward.valid.float(), forward.landing.permute(0, 2, 3, 1), **nearest) > 0
+    width, height = forward.reference_size
+    off = (back - _centres(*forward.landing.shape[-2:], (1.0, 1.0), device)) * on_device((width / 2, height / 2), device)
+    return length(off).masked_fill_(~(forward.valid & stays & (longest_side(back) <= 1)), torch.inf)
+
+
+@functools.lru_cache(32)
+def _centres(rows: int, columns: int, scale: tuple[float, float], device: torch.device) -> Tensor:
+    """(1, 2, h, w): centres of cells, normalised and then scaled away from the first corner."""
+    x, y = (scale[axis] * (torch.arange(n) + 0.5) * 2 / n - 1 for axis, n in enumerate((columns, rows)))
+    return torch.stack(torch.meshgrid(x, y, indexing="xy"))[None].to(device, torch.float32)

@@ -1,0 +1,67 @@
+"""Which cells of a batch of directions are matches, decided where the estimates are: one copy brings all of it to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from pdc_sfm.dense.estimate import cell_centres
+from pdc_sfm.dense.field import Field, cyclic_error
+from pdc_sfm.matches.select import SelectSettings, scaled_distance
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import Size
+
+
+def pack(forward: Field, backward: Field | None, settings: SelectSettings) -> Tensor:
+    """(B, 3, h, w): where each cell lies in the query, x and y in original pixels, and its score; -1 if it is no match."""
+    keep = forward.valid
+    if settings.needs_cycle:
+        distance = scaled_distance(settings.cyclic_distance, forward.reference_size)
+        error = cyclic_error(forward, backward)
+        keep = keep & (error < distance)
+    if settings.confidence == "p_r":
+        scores = forward.confidence(settings.radius)
+        keep = keep & (scores > settings.threshold)
+    else:
+        scores = 1 - error / distance
+    block = max(1, settings.stride // forward.stride)
+    if block > 1:
+        keep = keep & best_of_blocks(torch.where(keep, scores, 0.0), block)
+    return torch.cat((forward.query_points(), torch.where(keep, scores, -1.0)), 1)
+
+
+def best_of_blocks(scores: Tensor, block: int) -> Tensor:
+    """Mask (B, 1, h, w) with the best cell of each block x block square; of equals the first."""
+    _, places = F.max_pool2d(scores, block, ceil_mode=True, return_indices=True)
+    mask = torch.zeros(scores.shape, dtype=torch.bool, device=scores.device)
+    return mask.flatten(2).scatter_(2, places.flatten(2), True).view_as(mask)
+
+
+def fetch(packed: Tensor) -> Callable[[], np.ndarray]:
+    """Begin to copy to the host, and go on: the array is waited for when it is asked for."""
+    if packed.device.type != "cuda":
+        return packed.cpu().numpy
+    host = torch.empty(packed.shape, dtype=packed.dtype, pin_memory=True).copy_(packed, non_blocking=True)
+    arrived = torch.cuda.Event()
+    arrived.record()
+
+    def array() -> np.ndarray:
+        arrived.synchronize()
+        return host.numpy()
+
+    return array
+
+
+def unpack(packed: np.ndarray, reference_size: Size) -> RawMatches:
+    """The matches of one direction (3, h, w), reference first."""
+    height, width = packed.shape[1:]
+    x, y, scores = packed.reshape(3, -1)
+    kept = np.flatnonzero(scores >= 0)
+    centres = cell_centres((width, height), tuple(reference_size)).reshape(-1, 2)
+    query = np.empty((len(kept), 2), np.float32)
+    query[:, 0], query[:, 1] = x.take(kept), y.take(kept)
+    return RawMatches(centres.take(kept, 0), query, scores.take(kept))
