@@ -91,7 +91,8 @@ def cyclic_error(forward: Field, backward: Field) -> Tensor:
     nearest = {"mode": "nearest", "padding_mode": "border", "align_corners": False}
     stays = F.grid_sample(backward.valid.float(), forward.landing.permute(0, 2, 3, 1), **nearest) > 0
     width, height = forward.reference_size
-    off = (back - _centres(*forward.landing.shape[-2:], (1.0, 1.0), device)) * on_device((width / 2, height / 2), device)
+    off = back - _centres(*forward.landing.shape[-2:], (1.0, 1.0), device)
+    off = off * on_device((width / 2, height / 2), device)
     return length(off).masked_fill_(~(forward.valid & stays & (longest_side(back) <= 1)), torch.inf)
 
 

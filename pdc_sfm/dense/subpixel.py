@@ -225,9 +225,8 @@ def _warped(query: Tensor, flow: Tensor, taken: tuple[int, ...]) -> tuple[Tensor
     And whether it shows the cell (B, 1, h, w), 1 or 0.
     """
     height, width = query.shape[-2:]
-    grid = torch.addcmul(
-        _places(*flow.shape[-2:], width, height, flow.device), flow, on_device((2 / (width - 1), 2 / (height - 1)), flow.device)
-    )
+    scale = on_device((2 / (width - 1), 2 / (height - 1)), flow.device)
+    grid = torch.addcmul(_places(*flow.shape[-2:], width, height, flow.device), flow, scale)
     seen = (longest_side(grid) <= 1).float()
     return _normalised(read_through(query, grid, taken), seen, taken), seen
 
