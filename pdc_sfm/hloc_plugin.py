@@ -36,11 +36,16 @@ match_dense = sys.modules[__name__]
 log = logging.getLogger(__name__)
 
 
-def _conf(output: str, max_error: float, cell_size: float, weights: str | None, side: int, **model: Any) -> dict:
-    """A configuration in hloc's form. `preprocessing` is what hloc itself does to images before our matcher."""
+def _conf(output: str, max_error: float, cell_size: float, weights: str | None, side: int, paper: bool = False) -> dict:
+    """A configuration in hloc's form. `preprocessing` is what hloc itself does to images before our matcher.
+
+    `paper`: P_1 > 0.1, both directions united, matches rounded to cells, the flow as the network gives it.
+    """
+    model = {"select": {"threshold": 0.1, "directions": "both"}, "tracks": {"rule": "hloc"}} if paper else {}
+    dense = {"subpixel": False} if paper else {}
     return {
         "output": output,
-        "model": {"name": NAME, "weights": weights, "dense": {"min_side": side, "max_side": None}, **model},
+        "model": {"name": NAME, "weights": weights, **model, "dense": {"min_side": side, "max_side": None, **dense}},
         "preprocessing": {"grayscale": False, "resize_max": None, "dfactor": 1},
         "max_error": max_error,
         "cell_size": cell_size,
@@ -51,12 +56,16 @@ def _conf(output: str, max_error: float, cell_size: float, weights: str | None, 
 confs: dict[str, dict[str, Any]] = {
     # every point: best for small scenes
     "pdcnet_plus": _conf("matches-pdcnet_plus", 1, 1, "PDCNet_plus_megadepth.pth.tar", 480),
-    # the paper's Aachen settings, one keypoint in 8 x 8 pixels
-    "pdcnet_plus_aachen": _conf("matches-pdcnet_plus_aachen", 2, 8, "PDCNet_plus_megadepth.pth.tar", 600),
-    # matches between SuperPoint keypoints, given as features_ref
-    "pdcnet_plus_superpoint": _conf("matches-pdcnet_plus_superpoint", 4, 4, "PDCNet_plus_megadepth.pth.tar", 600),
+    # the paper's Aachen settings; call `main` with max_kps=None to keep all matches, as the paper does
+    "pdcnet_plus_aachen": _conf("matches-pdcnet_plus_aachen", 1, 1, "PDCNet_plus_megadepth.pth.tar", 600, paper=True),
+    # the paper's matches between SuperPoint keypoints (NMS 4 at a smallest side of 600), given as features_ref
+    "pdcnet_plus_superpoint": _conf(
+        "matches-pdcnet_plus_superpoint", 4, 4, "PDCNet_plus_megadepth.pth.tar", 600, paper=True
+    ),
     # the built-in model, which needs no download
     "compact": _conf("matches-pdc_compact", 1, 1, None, 480),
+    # the same for maps of thousands of images: one keypoint in 8 x 8 pixels
+    "compact_aachen": _conf("matches-pdc_compact_aachen", 2, 8, None, 600),
 }
 
 

@@ -10,11 +10,13 @@ from pdc_sfm.errors import SettingsError
 _FOLDERS = [folder / "configs" for folder in (Path(__file__).resolve().parent, Path(__file__).resolve().parents[1])]
 
 
-def preset_path(name: Path | str, group: str = "") -> Path:
-    """A YAML file as it is, or the file of a preset (of a group, such as `train`)."""
+def preset_path(name: Path | str, group: str | None = "") -> Path:
+    """A YAML file as it is, or the file of a preset: of matching, of a group such as `train`, of none."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         return path
+    if group is None:
+        raise SettingsError(f"no preset {name}: this command has none, give a YAML file")
     folder = next((folder / group for folder in _FOLDERS if folder.is_dir()), _FOLDERS[0] / group)
     preset = folder / f"{name}.yaml"
     if not preset.is_file():

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
         if kind == "localize":
             sub.add_argument("--retrieval", type=Path, help="list of `query database`; without it ours is made")
-        add_settings(sub, settings)
+        add_settings(sub, settings, group="")
         sub.set_defaults(paths=Paths(inputs=("dataset", "keypoints", "retrieval"), folders=("output",), replaced=MADE))
         sub.set_defaults(work=work)
 

@@ -22,7 +22,7 @@ class VerbParser(argparse.ArgumentParser):
 
     targets: Mapping[str, Target] = {}
     preset: str | None = None  # a preset that is used unless another is given
-    group: str = ""  # of presets
+    group: str | None = None  # of presets
 
     def defaults(self) -> dict[str, tuple[Any, tuple[Described, ...]]]:
         """Each group of settings: an object of its defaults, and what there is to say."""
@@ -68,9 +68,12 @@ class _ListSettings(argparse.Action):
 
 
 def add_settings(
-    parser: argparse.ArgumentParser, target: Target | Mapping[str, Target], preset: str | None = None, group: str = ""
+    parser: argparse.ArgumentParser,
+    target: Target | Mapping[str, Target],
+    preset: str | None = None,
+    group: str | None = None,
 ) -> None:
-    """`--config FILE or preset`, `key=value ...` and `--settings`.
+    """`--config FILE or preset`, `key=value ...` and `--settings`. `group` is that of the verb's presets, if it has any.
 
     Several targets: by a prefix of their keys (`match`), or by words that say when they hold (`with --images`).
     """
@@ -79,9 +82,8 @@ def add_settings(
     parser.preset, parser.group = preset, group
     also = f" (default: {preset})" if preset else ""
     find = functools.partial(preset_path, group=group)
-    parser.add_argument(
-        "--config", type=find, default=preset, metavar="FILE", help=f"YAML file of settings, or a preset's name{also}"
-    )
+    or_preset = "" if group is None else f", or a preset's name{also}"
+    parser.add_argument("--config", type=find, default=preset, metavar="FILE", help=f"YAML file of settings{or_preset}")
     parser.add_argument(
         "--settings", action=_ListSettings, nargs=0, dest=argparse.SUPPRESS, help="list all settings and exit"
     )

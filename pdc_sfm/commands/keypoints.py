@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="feature file (h5)")
     parser.add_argument("--overwrite", action="store_true", help="begin anew, whatever the output holds")
     parser.add_argument("--strict", action="store_true", help="stop at the first image that cannot be read")
-    add_settings(parser, "pdc_sfm.keypoints.types:KeypointSettings")
+    add_settings(parser, "pdc_sfm.keypoints.types:KeypointSettings", group="keypoints")
     parser.set_defaults(paths=Paths(images=("images",), files=("output",)))
 
 

@@ -2,7 +2,8 @@
 
 Interrupted at any moment, the same command continues where it was. Images that cannot be read cost their pairs, are
 listed at the end and make the exit code 1; --strict stops at the first.
-Presets (--config NAME, files of configs/): aachen, aachen_superpoint, pose, retrieval, fast.
+Presets (--config NAME, files of configs/): fast; aachen, aachen_superpoint; and as in the paper: paper_aachen,
+paper_superpoint, pose, retrieval.
 
 Examples:
   pdc-sfm match --pairs pairs.txt --images photos/ --output outputs/
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin anew; tracks: keep the raw matches and make only the two files again",
     )
     parser.add_argument("--quiet", action="store_true", help="only warnings, no progress")
-    add_settings(parser, "pdc_sfm.engine.run:RunSettings")
+    add_settings(parser, "pdc_sfm.engine.run:RunSettings", group="")
     parser.set_defaults(
         paths=Paths(
             images=("images",),

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--codes", type=Path, help="folder of database codes, to share with other runs (with the counts)"
     )
     parser.add_argument("--quiet", action="store_true", help="only warnings, no progress")
-    add_settings(parser, "pdc_sfm.retrieval.settings:RetrievalSettings")
+    add_settings(parser, "pdc_sfm.retrieval.settings:RetrievalSettings", group="retrieve")
     parser.set_defaults(
         paths=Paths(
             images=("images",),

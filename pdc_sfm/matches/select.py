@@ -24,7 +24,7 @@ def highest_p_r(radius: float, lowest_sigma: float = 1.0) -> float:
 
 @dataclass(frozen=True)
 class SelectSettings:
-    """Which matches are kept. The paper's for localisation: P_1 > 0.1, both directions united (preset `aachen`).
+    """Which matches are kept. The paper's for localisation: P_1 > 0.1, both directions united (preset `paper_aachen`).
 
     Here, by default, a match must also agree with the other direction, which is estimated anyway: on views of
     fountain-P11 next but one that drops 7 % of the matches and more than half of the wrong ones.

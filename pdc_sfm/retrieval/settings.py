@@ -18,7 +18,7 @@ class RetrievalSettings:
     # full network for all, as in the paper
     mode: Literal["cascade", "exhaustive"] = "cascade"
     min_side: int = 400  # the full network sees images with this smaller side
-    max_side: int = 1024  # never let the longer side exceed this
+    max_side: int | None = 1024  # never let the longer side exceed this; null: however long it is
     radius: float = 1.0  # R in pixels: a match is confident if P_R is above the threshold
     threshold: float = 0.1  # lowest P_R of a confident match
     candidates: int = 100  # cascade: images of each query, by their pooled features, that the 256-pixel branch sees
@@ -37,7 +37,8 @@ class RetrievalSettings:
 
     def __post_init__(self) -> None:
         require(self.min_side >= 16, f"min_side={self.min_side} must be at least 16 pixels")
-        require(self.max_side >= self.min_side, f"max_side={self.max_side} must be at least min_side={self.min_side}")
+        long = self.max_side is None or self.max_side >= self.min_side
+        require(long, f"max_side={self.max_side} must be at least min_side={self.min_side}")
         SelectSettings(radius=self.radius, threshold=self.threshold)  # names what is out of range
         require_precision(self.precision, self.device)
         require(self.candidates >= 1, f"candidates={self.candidates} must be at least 1")

@@ -5,8 +5,6 @@ from fake_matcher import FakeMatcher, write_images, write_list
 
 from pdc_sfm.cli import main
 from pdc_sfm.engine import run as engine
-from pdc_sfm.engine.run import RunSettings
-from pdc_sfm.settings import load_settings
 
 
 @pytest.fixture
@@ -81,21 +79,6 @@ def test_no_match_at_all_is_said(photos, capsys, monkeypatch):
     monkeypatch.setattr(engine, "_load", lambda settings: FakeMatcher(matches=0))
     assert match(photos) == 1
     assert "no match was found at all" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("preset", ["aachen", "aachen_superpoint", "pose", "retrieval", "fast"])
-def test_presets_are_valid_and_name_their_own_files(request, preset):
-    settings = load_settings(RunSettings, request.config.rootpath / "configs" / f"{preset}.yaml")
-    assert settings.output.startswith("matches-pdc_")
-
-
-def test_the_papers_settings_are_the_papers(request):
-    settings = load_settings(RunSettings, request.config.rootpath / "configs/aachen.yaml")
-    assert (settings.dense.min_side, settings.dense.max_side) == (600, None)
-    assert (settings.select.radius, settings.select.threshold, settings.select.stride) == (1.0, 0.1, 4)
-    assert settings.select.directions == "both"
-    snap = load_settings(RunSettings, request.config.rootpath / "configs/aachen_superpoint.yaml").snap
-    assert (snap.distance, snap.threshold) == (4, 0.1)
 
 
 def test_pair_lists_are_made(photos, capsys):

@@ -12,6 +12,8 @@ from fake_matcher import FakeMatcher, write_images, write_list
 from pdc_sfm import hloc_plugin, matcher
 from pdc_sfm.engine import run as engine
 from pdc_sfm.errors import SettingsError
+from pdc_sfm.presets import preset_path
+from pdc_sfm.settings import load_settings
 
 HLOC = {
     "hloc/__init__.py": "",
@@ -99,7 +101,7 @@ def test_paths_come_both_or_not_at_all(photos):
         hloc_plugin.main(hloc_plugin.confs["compact"], pairs, images, features=pairs.with_name("f.h5"))
 
 
-@pytest.mark.parametrize("name", ["pdcnet_plus", "pdcnet_plus_aachen", "pdcnet_plus_superpoint", "compact"])
+@pytest.mark.parametrize("name", ["pdcnet_plus", "pdcnet_plus_aachen", "pdcnet_plus_superpoint", "compact", "compact_aachen"])
 def test_confs_are_valid_and_complete(name):
     conf = hloc_plugin.confs[name]
     assert conf.keys() == {"output", "model", "preprocessing", "max_error", "cell_size"}
@@ -135,3 +137,11 @@ def test_hloc_finds_and_runs_the_registered_matcher(monkeypatch):
     assert {key: tuple(value.shape) for key, value in found.items()} == {
         "keypoints0": (60, 2), "keypoints1": (60, 2), "scores": (60,)
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "preset"), [("aachen", "paper_aachen"), ("superpoint", "paper_superpoint")])
+def test_the_papers_confs_are_the_papers_presets(name, preset):
+    ours = hloc_plugin.settings_of(hloc_plugin.confs[f"pdcnet_plus_{name}"], None)
+    paper = load_settings(engine.RunSettings, preset_path(preset))
+    assert (ours.dense, ours.select, ours.snap) == (paper.dense, paper.select, paper.snap)
+    assert ours.tracks.rule == paper.tracks.rule == "hloc"
