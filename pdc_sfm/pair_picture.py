@@ -102,4 +102,4 @@ def match_picture(image0: np.ndarray, image1: np.ndarray, matches: RawMatches, t
     points = [rescale(p, *s) for p, *s in zip((matches.keypoints0, matches.keypoints1), originals, sizes)]
     colours = heat(matches.scores[:, None] / top)[:, 0]
     small = [resize_image(image, size) for image, size in zip((image0, image1), sizes)]
-    return match_lines(*small, *points, colours, GAP)
+    return match_lines(small[0], small[1], points[0], points[1], colours, GAP)

@@ -99,7 +99,7 @@ class _Worker:
     def __enter__(self) -> _Worker:
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop.set()
         self._process.terminate()
         self._process.join()
@@ -107,7 +107,7 @@ class _Worker:
         self._receive.close()
 
 
-def _work(make: Callable[[int], Any], numbers: Iterable[int], send) -> None:
+def _work(make: Callable[[int], Any], numbers: Iterable[int], send: Any) -> None:
     import cv2
 
     cv2.setNumThreads(1)  # one process is one core

@@ -44,7 +44,8 @@ class Described:
 def describe(settings: Any, prefix: str = "") -> tuple[Described, ...]:
     """The fields of a settings object, whose values are the defaults to show."""
     hints = typing.get_type_hints(type(settings))
-    meanings = field_comments(type(settings))
+    cls: type = type(settings)
+    meanings = field_comments(cls)
     found = []
     for field in dataclasses.fields(settings):
         key, value = prefix + field.name, getattr(settings, field.name)

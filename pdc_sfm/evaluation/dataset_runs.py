@@ -104,7 +104,7 @@ class DatasetResult:
         return table(head, rows, self.dataset.title) + f"\n{note}"
 
 
-def open_parts(name: str, folder: Path, pairs: Path | None, images: Path | None) -> dict[str, Iterable]:
+def open_parts(name: str, folder: Path, pairs: Path | None, images: Path | None) -> dict[str, Iterable[Any]]:
     """The pairs of a dataset, by part."""
     from pdc_sfm.evaluation.datasets import correspondence_table, eth3d, hpatches, kitti
 
@@ -120,7 +120,7 @@ def open_parts(name: str, folder: Path, pairs: Path | None, images: Path | None)
 
 def evaluate_dataset(
     name: str,
-    parts: dict[str, Iterable],
+    parts: dict[str, Iterable[Any]],
     matcher: Matcher,
     settings: FlowSettings,
     limit: int | None = None,
@@ -136,11 +136,10 @@ def evaluate_dataset(
     return result
 
 
-def count_pairs(parts: dict[str, Iterable], limit: int | None) -> int | None:
+def count_pairs(parts: dict[str, Iterable[Any]], limit: int | None) -> int | None:
     """How many pairs will be judged, if that is known beforehand."""
-    if not all(isinstance(pairs, Sequence) for pairs in parts.values()):
-        return limit
-    return sum(min(len(pairs), limit or len(pairs)) for pairs in parts.values())
+    counts = [len(pairs) for pairs in parts.values() if isinstance(pairs, Sequence)]
+    return sum(min(count, limit or count) for count in counts) if len(counts) == len(parts) else limit
 
 
 def _published(name: str, part: str) -> dict[str, dict[str, float]]:

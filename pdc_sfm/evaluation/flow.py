@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ class FlowTally:
     def _column(self, threshold: float) -> int:
         return list(self.thresholds).index(threshold)
 
-    def _by_group(self, value) -> float:
+    def _by_group(self, value: Callable[[Any], float]) -> float:
         groups = dict.fromkeys(image.group for image in self.images)
         return _mean(_mean(value(image) for image in self.images if image.group == group) for group in groups)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,7 @@ def unrelated_pairs(photos: PhotoSource, settings: HomographySettings) -> Iterat
 
 
 def evaluate_homographies(
-    photos: PhotoSource, matcher: Matcher, settings: HomographySettings, progress=None
+    photos: PhotoSource, matcher: Matcher, settings: HomographySettings, progress: Callable[[str, Any], None] | None = None
 ) -> HomographyResult:
     """Judge a matcher on all kinds; `progress(kind, result)` is called after each pair."""
     result = HomographyResult({}, [], [], [])
@@ -146,7 +147,11 @@ def _truth(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _judge_unrelated(
-    photos, matcher: Matcher, settings: HomographySettings, result: HomographyResult, progress
+    photos: PhotoSource,
+    matcher: Matcher,
+    settings: HomographySettings,
+    result: HomographyResult,
+    progress: Callable[[str, Any], None] | None,
 ) -> None:
     for pair in unrelated_pairs(photos, settings):
         codes = [matcher.encode(image) for image in (pair.reference, pair.query)]

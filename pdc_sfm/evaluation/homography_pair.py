@@ -68,4 +68,4 @@ def load_pair(reference: Path, query: Path, homography: Path, min_side: int | No
     flow, seen = homography_flow(matrix, *sizes)
     if not seen.any():
         raise FormatError(f"by {homography} no pixel of {reference} lies in {query}: is it the other way round?")
-    return Pair(*images, flow, seen, seen, False)
+    return Pair(images[0], images[1], flow, seen, seen, False)

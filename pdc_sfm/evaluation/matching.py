@@ -36,5 +36,5 @@ def retrieval_recall(
     queries = [name for name, images in relevant.items() if images]
     if not queries:
         raise ValueError("recall of no queries is undefined")
-    hits = [[bool(relevant[q].intersection(retrieved.get(q, ())[:n])) for q in queries] for n in counts]
+    hits = [[bool(relevant[q] & set(retrieved.get(q, ())[:n])) for q in queries] for n in counts]
     return tuple(float(np.mean(hit)) for hit in hits)

@@ -65,7 +65,7 @@ def _name(ranking: str) -> str:
     return r"$P_1$" if ranking == "P_1" else ranking
 
 
-def _figure(panels: int, title: str):
+def _figure(panels: int, title: str) -> tuple[Any, Any]:
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
 
     figure = Figure(figsize=(4.8 * panels, 4.0), layout="constrained", dpi=110)
@@ -79,6 +79,6 @@ def _figure(panels: int, title: str):
     return figure, axes
 
 
-def _save(figure, path: Path) -> None:
+def _save(figure: Any, path: Path) -> None:
     with atomic_path(path) as partial:
         figure.savefig(partial, format=path.suffix[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def evaluate_poses(
         images = [read_image(path) for path in (pair.image0, pair.image1)]
         codes = [matcher.encode(image, str(path)) for image, path in zip(images, (pair.image0, pair.image1))]
         sizes = [image.shape[1::-1] for image in images]
-        row = {"pair": pair.name, "group": pair.group}
+        row: dict[str, Any] = {"pair": pair.name, "group": pair.group}
         row["ours"] = judge_pose(pair, matcher.match(*codes), sizes, scores.ours, settings)
         if settings.sift:
             row["sift"] = judge_pose(pair, match_sift(*images), sizes, scores.sift, settings)

@@ -50,7 +50,7 @@ def database_conditions(k: int, count: int, random: np.random.Generator) -> Cond
         base = Conditions("noon", seed=11, sun_azimuth=251, sun_elevation=47)
     else:
         base = replace(_OVERCAST, seed=12, exposure=2.0)
-    return _snapshot(base, random, people=random.integers(0, 5), cars=random.integers(0, 2))
+    return _snapshot(base, random, people=int(random.integers(0, 5)), cars=int(random.integers(0, 2)))
 
 
 def day_conditions(k: int, random: np.random.Generator) -> Conditions:
@@ -87,7 +87,7 @@ def day_conditions(k: int, random: np.random.Generator) -> Conditions:
             white_balance=(0.96, 1.0, 1.08),
         ),
     )[k % 4]
-    return _snapshot(replace(base, noise=0.008), random, people=random.integers(4, 15), cars=random.integers(0, 4))
+    return _snapshot(replace(base, noise=0.008), random, people=int(random.integers(4, 15)), cars=int(random.integers(0, 4)))
 
 
 def night_conditions(k: int, random: np.random.Generator) -> Conditions:
@@ -139,7 +139,7 @@ def night_conditions(k: int, random: np.random.Generator) -> Conditions:
             blur=0.7,
         ),
     )[k % 3]
-    return _snapshot(base, random, people=random.integers(0, 8), cars=random.integers(0, 2))
+    return _snapshot(base, random, people=int(random.integers(0, 8)), cars=int(random.integers(0, 2)))
 
 
 def _snapshot(base: Conditions, random: np.random.Generator, people: int, cars: int) -> Conditions:
@@ -150,8 +150,8 @@ def _snapshot(base: Conditions, random: np.random.Generator, people: int, cars: 
         seed=base.seed * 1000 + int(random.integers(1000)),
         exposure=base.exposure * float(np.exp(random.normal(0, 0.09))),
         white_balance=tuple(balance.tolist()),
-        people=int(people),
-        cars=int(cars),
+        people=people,
+        cars=cars,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdc_sfm.scenes.render.round_shapes import RoundShapes
 
@@ -40,7 +41,7 @@ class Frame:
         c, s = np.cos(angle), np.sin(angle)
         return replace(self, axes=np.array([[1, 0, 0], [0, c, s], [0, -s, c]], float) @ self.axes)
 
-    def to_world(self, points: np.ndarray) -> np.ndarray:
+    def to_world(self, points: ArrayLike) -> np.ndarray:
         """(..., 3) local -> world."""
         return self.origin + np.asarray(points, float) @ self.axes
 
@@ -75,11 +76,11 @@ class MeshBuilder(RoundShapes):
     def quads(
         self,
         frame: Frame,
-        corners: np.ndarray,
+        corners: ArrayLike,
         material: int,
         tint: np.ndarray | tuple = (1, 1, 1),
         params: tuple = (),
-        uv_origin: np.ndarray | None = None,
+        uv_origin: ArrayLike | None = None,
         uv_axes: np.ndarray | None = None,
         two_sided: bool = False,
         curve: np.ndarray | None = None,
@@ -106,7 +107,7 @@ class MeshBuilder(RoundShapes):
         parts = self._parts
         count = np.array([len(part[1]) for part in parts], int)
 
-        def spread(values, dtype=float):
+        def spread(values: ArrayLike, dtype: type = float) -> np.ndarray:
             return np.repeat(np.array(values, dtype), count, axis=0)
 
         axes = spread([part[0].axes for part in parts]).reshape(-1, 3, 3)
@@ -179,7 +180,7 @@ class MeshBuilder(RoundShapes):
     def prism(
         self,
         frame: Frame,
-        outline: np.ndarray,
+        outline: ArrayLike,
         y: tuple[float, float],
         material: int,
         tint: np.ndarray | tuple = (1, 1, 1),
@@ -199,15 +200,15 @@ class MeshBuilder(RoundShapes):
     def fan(
         self,
         frame: Frame,
-        outline: np.ndarray,
+        outline: ArrayLike,
         material: int,
         tint: np.ndarray | tuple = (1, 1, 1),
         params: tuple = (),
-        uv_origin: np.ndarray | None = None,
+        uv_origin: ArrayLike | None = None,
     ) -> None:
         """A convex planar polygon (n, 3) as triangles around its first corner."""
-        outline = np.asarray(outline, float)
-        triangles = [(outline[0], outline[i], outline[i + 1], outline[i + 1]) for i in range(1, len(outline) - 1)]
+        corners = np.asarray(outline, float)
+        triangles = [(corners[0], corners[i], corners[i + 1], corners[i + 1]) for i in range(1, len(corners) - 1)]
         self.quads(frame, triangles, material, tint, params, uv_origin)
 
 

@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     from pdc_sfm.scenes.render.mesh import Frame
@@ -73,8 +74,8 @@ class RoundShapes:
     def ellipsoid(
         self,
         frame: Frame,
-        centre: tuple,
-        radii: tuple,
+        centre: ArrayLike,
+        radii: ArrayLike,
         material: int,
         tint: np.ndarray | tuple = (1, 1, 1),
         params: tuple = (),

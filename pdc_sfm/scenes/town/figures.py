@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdc_sfm.scenes.materials.surface import Material
 from pdc_sfm.scenes.render.mesh import Frame, MeshBuilder
@@ -74,16 +75,16 @@ class _Body:
     def __init__(self, b: MeshBuilder, frame: Frame, scale: float, material: Material, seed: float) -> None:
         self.b, self.frame, self.scale, self.look = b, frame, scale, (material, seed)
 
-    def limb(self, start: tuple, end: tuple, r0: float, r1: float, tint: np.ndarray) -> None:
+    def limb(self, start: ArrayLike, end: ArrayLike, r0: float, r1: float, tint: np.ndarray) -> None:
         """A tapered round piece."""
-        start, end = np.asarray(start, float) * self.scale, np.asarray(end, float) * self.scale
-        length = float(np.linalg.norm(end - start))
-        up = (end - start) / length
+        low, high = np.asarray(start, float) * self.scale, np.asarray(end, float) * self.scale
+        length = float(np.linalg.norm(high - low))
+        up = (high - low) / length
         side = np.cross([1.0, 0.013, 0.017], up)
         side /= np.linalg.norm(side)
         local = np.stack([np.cross(side, up), side, up])
         self.b.cylinder(
-            Frame(self.frame.to_world(start), local @ self.frame.axes),
+            Frame(self.frame.to_world(low), local @ self.frame.axes),
             (r0 * self.scale, r1 * self.scale),
             (0, length),
             self.look[0],
@@ -93,7 +94,7 @@ class _Body:
             caps="+-",
         )
 
-    def lump(self, centre: tuple, radii: tuple, tint: np.ndarray) -> None:
+    def lump(self, centre: ArrayLike, radii: ArrayLike, tint: np.ndarray) -> None:
         self.b.ellipsoid(
             self.frame,
             np.asarray(centre) * self.scale,

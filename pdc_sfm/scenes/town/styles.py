@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +66,7 @@ class House:
 
 
 def random_house(random: np.random.Generator, width: float) -> House:
-    def one(options):
+    def one(options: Sequence[Any]) -> Any:
         return options[random.integers(len(options))]
 
     seed = float(random.random())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pdc_sfm.scenes.materials.noise import rgb
@@ -18,7 +20,7 @@ _CARS = ("#8f1f22", "#20324f", "#c9ccce", "#2b2d30", "#4d5a4a", "#b8b09a", "#e6e
 
 
 def person(b: MeshBuilder, frame: Frame, random: np.random.Generator) -> None:
-    def one(options):
+    def one(options: Sequence[str]) -> np.ndarray:
         return rgb(options[random.integers(len(options))])
 
     figure(
