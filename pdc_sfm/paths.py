@@ -11,6 +11,7 @@ from pathlib import Path
 from pdc_sfm.errors import OutputError
 
 LARGEST_TEXT = 1 << 30  # characters; a list of ten million pairs has fewer
+BLOCK = 1 << 20  # characters read at a time
 
 
 def check_regular(path: Path | str) -> None:
@@ -27,10 +28,13 @@ def read_text(path: Path | str, most: int = LARGEST_TEXT) -> str:
     with open(path, encoding="utf-8-sig") as file:
         if not stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
             check_regular(path)
-        text = file.read(most + 1)
-    if len(text) > most:
-        raise OSError(errno.EFBIG, f"it has more than {most:,} characters", str(path))
-    return text
+        parts, count = [], 0
+        while part := file.read(BLOCK):  # asked for all at once, it takes the memory of the largest text first
+            count += len(part)
+            if count > most:
+                raise OSError(errno.EFBIG, f"it has more than {most:,} characters", str(path))
+            parts.append(part)
+    return "".join(parts)
 
 
 def check_output_file(path: Path) -> None:
