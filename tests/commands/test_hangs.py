@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -106,6 +107,15 @@ def test_lists_and_settings_that_never_end_are_refused(tmp_path):
     ):
         with pytest.raises(error):
             read("/dev/zero")
+
+
+def test_a_short_list_takes_little_memory(tmp_path):
+    (tmp_path / "pairs.txt").write_text("a.png b.png\n")
+    tracemalloc.start()
+    read_pairs(tmp_path / "pairs.txt")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 20 << 20
 
 
 def test_settings_may_come_by_a_pipe(tmp_path):
