@@ -8,41 +8,30 @@ of the list becomes a pair of image i of a copy and image j of the next.
 
 Simulated with the product's own code: the order (`order_pairs`), the giving out of blocks (`Shares`), what each worker
 does with them (`PairWork`: cache, encodings). Only the clock is made up: seconds of an encoding and of a decoding are
-arguments; each worker has at most two blocks, as in `RayPool`; results wait for the one writer. Reading of images is
-hidden behind the network (threads read ahead), so that it costs no time here; the rate it needs is printed.
+arguments; each worker has at most two blocks, as in `RayPool`; results wait for the one writer. What a worker's processor
+does beside (`benchmarks/host_time.py` measures it: images prepared, matches selected) keeps its GPU waiting, and busy is the
+share of the time in which GPUs work. Threads read images ahead: only what they do not manage meanwhile costs time.
 """
 
 from __future__ import annotations
 
 import argparse
 import heapq
-import pickle
-import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from data import DATA, needed
+from host_time import HostTime, measure
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from pdc_sfm.engine.order import order_pairs
+from pdc_sfm.engine.work import PairWork, Plan
+from pdc_sfm.store.pair_lists import read_pairs, unique_pairs
+from pdc_sfm.workers import Block, Shares
+from pdc_sfm.workers.ray_pool import DEPTH
 
-from assembly import assemble  # noqa: E402
-from assembly import simulate as simulate_matches  # noqa: E402
-
-from pdc_sfm.engine.order import order_pairs  # noqa: E402
-from pdc_sfm.engine.run import RunSettings  # noqa: E402
-from pdc_sfm.engine.work import Found, PairWork, Plan  # noqa: E402
-from pdc_sfm.matches.types import RawMatches  # noqa: E402
-from pdc_sfm.presets import preset_path  # noqa: E402
-from pdc_sfm.settings import load_settings  # noqa: E402
-from pdc_sfm.store.journal import open_raw_store  # noqa: E402
-from pdc_sfm.store.pair_lists import read_pairs, unique_pairs  # noqa: E402
-from pdc_sfm.workers import Block, Shares  # noqa: E402
-from pdc_sfm.workers.ray_pool import DEPTH  # noqa: E402
-
-LIST = ROOT.parent / "shared/data/aachen/hloc_pairs/pairs-db-covis20.txt"
+LIST = DATA / "aachen/hloc_pairs/pairs-db-covis20.txt"
 MATCH_BYTES = 20
 
 
@@ -121,7 +110,15 @@ class Run:
     writing: float  # seconds the writer was busy
 
 
-def simulate(plan: Plan, gpus: int, blocks: Shares | Queue, per_pair: float, args: argparse.Namespace) -> Run:
+def block_seconds(encoded: int, pairs: int, host: HostTime, args: argparse.Namespace) -> float:
+    """Of a worker, for a block: the GPU and the thread that drives it take turns, unless reading takes longer than both."""
+    own = encoded * (args.encode + host.prepare) + pairs * (args.decode + host.select)
+    return max(own, encoded * host.read / args.readers)
+
+
+def simulate(
+    plan: Plan, gpus: int, blocks: Shares | Queue, per_pair: float, host: HostTime, args: argparse.Namespace
+) -> Run:
     """Blocks go to workers, results to the writer in the order in which they are finished."""
     workers = [new_worker(args) for _ in range(gpus)]
     free = [args.start] * gpus  # when each worker will have finished what it has
@@ -135,8 +132,7 @@ def simulate(plan: Plan, gpus: int, blocks: Shares | Queue, per_pair: float, arg
             return
         done = workers[worker].match(plan, block)
         encodings += len(done.encoded)
-        cost = len(done.encoded) * args.encode + len(done.found) * args.decode
-        free[worker] = max(free[worker], when) + cost
+        free[worker] = max(free[worker], when) + block_seconds(len(done.encoded), len(done.found), host, args)
         heapq.heappush(finished, (free[worker], worker, len(done.found)))
 
     for _ in range(DEPTH):
@@ -148,23 +144,6 @@ def simulate(plan: Plan, gpus: int, blocks: Shares | Queue, per_pair: float, arg
         writing += pairs * per_pair
         hand_out(worker, now)
     return Run(now, encodings, max(free) - sum(free) / gpus, writing)
-
-
-# --- the one writer -----------------------------------------------------------------------------------------------------
-
-
-def append_seconds(matches: int) -> float:
-    """Processor seconds of the writer for a pair: unpacking what a worker sent, checksum, write."""
-    rng = np.random.default_rng(0)
-    points = rng.random((2, matches, 2), np.float32)
-    found = Found(("db/000000.jpg", ""), RawMatches(*points, points[0, :, 0]), ((640, 480), (640, 480)))
-    sent, count = pickle.dumps(found, protocol=5), 200
-    with tempfile.TemporaryDirectory() as folder, open_raw_store(Path(folder) / "raw", {}) as store:
-        start = time.process_time()
-        for i in range(count):
-            pair = pickle.loads(sent)
-            store.append(("db/000000.jpg", f"db/{i:06d}.jpg"), pair.matches, pair.sizes)
-        return (time.process_time() - start) / count
 
 
 def main() -> None:
@@ -179,6 +158,8 @@ def main() -> None:
     parser.add_argument("--matches", type=int, default=10_000, help="matches of a pair (10,000)")
     parser.add_argument("--link", **number, default=500.0, help="MB/s to the writer and its disk (500)")
     parser.add_argument("--assemble", **number, help="ms of a core for a pair's part in the two files (measured)")
+    parser.add_argument("--size", type=int, nargs=2, default=(640, 480), metavar=("WIDTH", "HEIGHT"), help="of images")
+    parser.add_argument("--readers", type=int, default=2, help="threads of a worker that read images ahead (2)")
     parser.add_argument("--start", **number, default=30.0, help="seconds until workers are ready (30)")
     parser.add_argument("--block", type=int, default=32, help="pairs of a block (32)")
     parser.add_argument("--pairs", type=int, default=1_000_000)
@@ -186,55 +167,54 @@ def main() -> None:
     args = parser.parse_args()
     if args.pairs < 120_000:
         parser.error("at least two copies of the list: --pairs 120000")
-    if not args.list.is_file():
-        parser.error(f"{args.list} is not here: give a pair list with --list")
+    needed(args.list)
     images, pairs = repeated(args.list, args.pairs)
     capacity = max(2, int(args.memory * 1e9 // (args.code * 1e6)))
     begun = time.process_time()
     plan = Plan(Numbers(), pairs[order_pairs(pairs, capacity)].astype(np.int32))
     print(f"ordered for {capacity} codes of {args.code:g} MB in {time.process_time() - begun:.0f} s of one core")
-    own = append_seconds(args.matches)
+    host = measure(tuple(args.size), args.matches)
+    own = host.journal
     pair_bytes = args.matches * MATCH_BYTES
     per_pair = max(own, pair_bytes / (args.link * 1e6))
     print(f"a pair returns {pair_bytes / 1e3:.0f} kB; the writer takes {1e3 * per_pair:.2f} ms for it ", end="")
-    print(f"({1e3 * own:.2f} ms of its processor, measured here; {args.link:g} MB/s)\n")
-    table(plan, images, per_pair, args)
+    print(f"({1e3 * own:.2f} ms of its processor, measured here; {args.link:g} MB/s)")
+    print(f"a worker's processor, measured here: {1e3 * host.prepare:.1f} ms to prepare an image, ", end="")
+    print(f"{1e3 * host.select:.1f} ms to select a pair's matches; {1e3 * host.read:.1f} ms to read an image, beside\n")
+    table(plan, images, per_pair, host, args)
 
 
-def table(plan: Plan, images: int, per_pair: float, args: argparse.Namespace) -> None:
+def table(plan: Plan, images: int, per_pair: float, host: HostTime, args: argparse.Namespace) -> None:
     count = len(plan.pairs)
     print(" GPUs    hours  speed-up  busy  encodings   images read    returned   idle at  writer")
     print("                               per image     TB     MB/s       MB/s       end    busy")
     alone = rate = None
     for gpus in args.gpus:
-        run = simulate(plan, gpus, Shares(count, gpus, args.block), per_pair, args)
+        run = simulate(plan, gpus, Shares(count, gpus, args.block), per_pair, host, args)
         alone = alone or run.seconds * gpus
         read, returned = run.encodings * args.image, count * args.matches * MATCH_BYTES / 1e6
         work = run.encodings * args.encode + count * args.decode
-        rate = rate or work / count  # seconds of a GPU for a pair
+        rate = rate or block_seconds(run.encodings, count, host, args) / count  # seconds of a worker for a pair
         print(
             f"{gpus:5} {run.seconds / 3600:8.2f} {alone / run.seconds:9.1f} {work / gpus / run.seconds:5.0%} "
             f"{run.encodings / images:10.2f} {read / 1e6:6.2f} {read / run.seconds:8.1f} {returned / run.seconds:10.1f} "
             f"{run.idle:7.1f} s {run.writing / run.seconds:7.0%}",
             flush=True,
         )
-    plain = simulate(plan, 1, Queue(count, args.block), per_pair, args)
+    plain = simulate(plan, 1, Queue(count, args.block), per_pair, host, args)
     print(f"\nBlocks as jobs of their own, without shares: {plain.encodings / images:.2f} encodings per image.")
     print(f"One writer suffices for {rate / per_pair:.0f} GPUs at {rate * 1e3:.0f} ms a pair.")
-    assembling(count, alone / 3600, args)
+    assembling(count, alone / 3600, host, args)
 
 
-def assembling(count: int, alone: float, args: argparse.Namespace) -> None:
+def assembling(count: int, alone: float, host: HostTime, args: argparse.Namespace) -> None:
     """What follows matching: measured on some 400 pairs, the same for each of a million (`benchmarks/growth.py`)."""
-    tracks = load_settings(RunSettings, preset_path("aachen")).tracks
-    with tempfile.TemporaryDirectory() as folder:
-        cost = assemble(simulate_matches(Path(folder) / "raw", 36, args.matches), tracks)
-    per_pair = cost.per_pair if args.assemble is None else args.assemble / 1e3
+    per_pair = host.tracks if args.assemble is None else args.assemble / 1e3
     hours = count * per_pair / 3600
     print(f"Assembling the two files follows, in one process (preset aachen): {1e3 * per_pair:.1f} ms a pair on one core,")
     print(f"{hours:.1f} hours, as long as matching on {alone / hours:.1f} GPUs; ", end="")
-    least = (f"{hours * (1 - cost.divided + cost.divided / cores):.1f} on {cores}" for cores in (4, 8, 16))
-    print(f"{cost.divided:.0%} of it is for threads to divide: at best {', '.join(least)} cores.")
+    least = (f"{hours * (1 - host.divided + host.divided / cores):.1f} on {cores}" for cores in (4, 8, 16))
+    print(f"{host.divided:.0%} of it is for threads to divide: at best {', '.join(least)} cores.")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import dataclasses
 import traceback
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -80,7 +81,7 @@ class Count:
         waits = "".join(f"\n  {count} x {line}" for line, count in Counter(self.waits).most_common())
         return f"{self.kernels} kernels ({often}), {self.syncs} syncs{waits}"
 
-    def add(self, func, args, kwargs, inputs: list[Tensor], found) -> None:
+    def add(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor], found: Any) -> None:
         """An operation, the tensors among its arguments, and what it gave."""
         name = func._schema.name.split("::")[-1]
         outputs = [x for x in pytree.tree_leaves(found) if isinstance(x, Tensor)]
@@ -110,7 +111,7 @@ def _nbytes(x: Tensor) -> int:
     return numbers * x.element_size()
 
 
-def is_masked(name: str, args) -> bool:
+def is_masked(name: str, args: Any) -> bool:
     """Whether an index is a mask whose True cells must be found; writing one number through it needs no finding."""
     if name not in INDEXING:
         return False

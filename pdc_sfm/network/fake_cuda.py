@@ -17,7 +17,10 @@ import contextlib
 import copy
 import ctypes
 import dataclasses
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -50,24 +53,27 @@ class FakeCuda:
             # asks for the current device, which there is none of; on a GPU it does just this
             mock.patch.object(Tensor, "new_tensor", _new_tensor),
             mock.patch.object(Tensor, "numpy", _numpy),
+            mock.patch("torch.cuda.Event"),  # there is nothing to wait for
             mock.patch("torch.cuda.amp.common.amp_definitely_not_available", return_value=False),
             mock.patch("torch.cuda.is_bf16_supported", return_value=True),
             _device_guard(),
             torch.autograd.set_multithreading_enabled(False),  # there is no thread of a device
         ):
             self._stack.enter_context(context)
+        _forget_constants()
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
+        _forget_constants()
 
     @contextlib.contextmanager
-    def counting(self):
+    def counting(self) -> Iterator[Count]:
         """Count until left: kernels, and host syncs with where they are."""
         with self._watch.telling(Count()) as count:
             yield count
 
-    def put(self, thing, device: torch.device = CUDA):
+    def put(self, thing: Any, device: torch.device = CUDA) -> Any:
         """A real tensor, a module (a copy of it), or a container or dataclass of them, on the fake device. Not counted."""
         if isinstance(thing, nn.Module):
             with _disable_current_modes():
@@ -85,7 +91,7 @@ class FakeCuda:
                 fake = self.mode.from_tensor(real).to(device)
             fake.value = real if self.values else None
             return fake
-        if dataclasses.is_dataclass(thing):
+        if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
             fields = {f.name: self.put(getattr(thing, f.name), device) for f in dataclasses.fields(thing)}
             return dataclasses.replace(thing, **fields)
         if isinstance(thing, dict):
@@ -100,17 +106,18 @@ class _Watch(TorchDispatchMode):
 
     def __init__(self, values: bool):
         super().__init__()
-        self.values, self.count = values, None
+        self.values = values
+        self.count: Count | None = None
 
     @contextlib.contextmanager
-    def telling(self, count: Count | None):
+    def telling(self, count: Count | None) -> Iterator[Any]:
         before, self.count = self.count, count
         try:
             yield count
         finally:
             self.count = before
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func.namespace == "prim":  # which device?
             return func(*args, **kwargs)
@@ -135,7 +142,7 @@ class _Watch(TorchDispatchMode):
 
     # --- values -----------------------------------------------------------------------------------------------------
 
-    def _computed(self, func, args, kwargs, inputs):
+    def _computed(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> tuple[Any, bool]:
         """The result on the CPU, and whether it is known: it is if the values of all inputs are."""
         if not self.values:
             return None, False
@@ -147,11 +154,11 @@ class _Watch(TorchDispatchMode):
             return func(*plain_args, **plain_kwargs), True
 
     @staticmethod
-    def _of_known_values(name, value, inputs):
+    def _of_known_values(name: str, value: Any, inputs: list[Tensor]) -> Any:
         """What the fake mode cannot know: it is made from the values, on the device of the inputs."""
         device = inputs[0].device
 
-        def fake(x):
+        def fake(x: Any) -> Any:
             if not isinstance(x, Tensor):
                 return x
             made = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=device)
@@ -162,7 +169,7 @@ class _Watch(TorchDispatchMode):
 
 
 @contextlib.contextmanager
-def _device_guard():
+def _device_guard() -> Iterator[None]:
     """Autograd asks each device for its guard. A torch without CUDA has none: the meta device's stands in, which does nothing."""
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
     guards = (ctypes.c_void_p * 15).in_dll(library, "_ZN3c104impl26device_guard_impl_registryE")
@@ -175,7 +182,16 @@ def _device_guard():
         guards[cuda] = before
 
 
-def _new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def _forget_constants() -> None:
+    """Tensors that the package keeps would be real ones inside, and fake ones outside."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("pdc_sfm."):
+            for thing in vars(module).values():
+                if hasattr(thing, "cache_clear"):
+                    thing.cache_clear()
+
+
+def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
@@ -190,10 +206,10 @@ def _numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         return OWN_NUMPY(known.detach())
 
 
-def _attach(fake, own) -> None:
+def _attach(fake: Any, own: Any) -> None:
     if isinstance(fake, FakeTensor):
         fake.value = own
 
 
-def _host(x):
+def _host(x: Any) -> Any:
     return torch.device("cpu") if isinstance(x, torch.device) else x
