@@ -104,6 +104,21 @@ class Matcher:
         forward, backward = field(pairs), field(back)
         return [(forward, backward), (backward, forward)]
 
+    def free_bytes(self) -> int | None:
+        """What the device has free for codes; None: it is the host's memory, which `memory=` limits."""
+        if not self.estimator.device.startswith("cuda"):
+            return None
+        import torch
+
+        return torch.cuda.mem_get_info(self.estimator.device)[0]
+
+    def release(self) -> None:
+        """Give memory that torch keeps for later back to the device, for libraries that have their own."""
+        if self.estimator.device.startswith("cuda"):
+            import torch
+
+            torch.cuda.empty_cache()
+
     def match_keypoints(
         self, code0: EncodedView, code1: EncodedView, keypoints0: np.ndarray, keypoints1: np.ndarray
     ) -> SnappedMatches:

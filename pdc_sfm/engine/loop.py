@@ -14,6 +14,7 @@ import numpy as np
 
 from pdc_sfm.engine.order import order_pairs
 from pdc_sfm.engine.work import Done, Matcher, MatchMany, Pair, PairWork, Plan
+from pdc_sfm.engine.writer import Writer
 from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.workers import LocalPool, Pool
@@ -84,11 +85,13 @@ class _Loop:
             self.report.remarks[said] = None
         if size is not None:
             plan = make_plan(names, usable, max(2, memory // max(1, size)))
-            for _, done in pool.run("match", plan, len(usable)):
-                self.note(done)
+            with Writer(self.note) as writer:
+                for _, done in pool.run("match", plan, len(usable)):
+                    writer.put(done)
 
     def note(self, done: Done) -> None:
         """Keep what a block found."""
+        done.finish()
         for found in done.found:
             self.store.append(*found)
         report = self.report

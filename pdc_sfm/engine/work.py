@@ -20,17 +20,22 @@ from pdc_sfm.workers import Block
 T = TypeVar("T")
 Pair = tuple[str, str]
 LOOK_AHEAD = 256  # steps searched for images to read next
+FREE_SHARE = 0.7  # of a device's free memory that codes may fill: a pair needs some too
 
 
 class Matcher(Protocol):
-    """What matches pairs, as `pdc_sfm.matcher.Matcher`. Codes have `nbytes`; `match_batch` is used if it is there."""
+    """What matches pairs, as `pdc_sfm.matcher.Matcher`. Codes have `nbytes`.
+
+    Used if they are there: `begin` or `match_batch`, for several pairs; `free_bytes`, what a device has left; `release`, to
+    give back to it what is no longer used.
+    """
 
     def encode(self, image: np.ndarray, name: str) -> Any: ...
 
     def match(self, code0: Any, code1: Any) -> RawMatches: ...
 
 
-MatchMany = Callable[[Sequence[Pair], Sequence[tuple[Any, Any]]], Sequence[RawMatches]]
+MatchMany = Callable[[Sequence[Pair], Sequence[tuple[Any, Any]]], Sequence[RawMatches | Callable[[], RawMatches]]]
 
 
 @dataclass(frozen=True)
@@ -46,10 +51,10 @@ class Plan:
 
 
 class Found(NamedTuple):
-    """The matches of a pair."""
+    """The matches of a pair, or what is called for them (`Done.finish`)."""
 
     pair: Pair
-    matches: RawMatches
+    matches: RawMatches | Callable[[], RawMatches]
     sizes: tuple[Size, Size]  # (width, height) of both images
 
 
@@ -63,6 +68,14 @@ class Done:
     encoded: list[str] = field(default_factory=list)
     reused: int = 0  # codes that were in memory
     remarks: list[str] = field(default_factory=list)  # what the user should know
+
+    def finish(self) -> None:
+        """Wait for matches that are still on their way from a device."""
+        self.found = [item._replace(matches=item.matches()) if callable(item.matches) else item for item in self.found]
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.finish()  # only matches go to another process
+        return self.__dict__
 
 
 class PairWork:
@@ -103,8 +116,18 @@ class PairWork:
             code = self._encode(name, done)
             if code is not None:
                 self._first = {name: code}
+                self._limit(done)
                 return code.nbytes, done
         return None, done
+
+    def _limit(self, done: Done) -> None:
+        """Keep no more codes than the device has room for."""
+        free = getattr(self._matcher, "free_bytes", lambda: None)()
+        if free is None or self._cache.budget <= (room := int(FREE_SHARE * free)):
+            return
+        kept = f"{room >> 20} MB of codes are kept, not {self._cache.budget >> 20}"
+        done.remarks.append(f"the device has {free >> 20} MB free: {kept}")
+        self._cache.budget = room
 
     def match(self, plan: Plan, block: Block) -> Done:
         """Match the pairs of a block of the plan."""
@@ -191,7 +214,7 @@ class PairWork:
             done.found.append(Found(pair, matches, (self._sizes[pair[0]], self._sizes[pair[1]])))
         waiting.clear()
 
-    def _match_one(self, pair: Pair, codes: tuple[Any, Any], done: Done) -> RawMatches:
+    def _match_one(self, pair: Pair, codes: tuple[Any, Any], done: Done) -> RawMatches | Callable[[], RawMatches]:
         return self._sparing(lambda: self._match_many([pair], [codes])[0], " ".join(pair), done)
 
     def _sparing(self, work: Callable[[], T], what: str, done: Done) -> T:
@@ -207,20 +230,23 @@ class PairWork:
                 raise SettingsError(
                     f"there is not enough memory for {what}: set a lower dense.max_side or dense.min_side, or free some"
                 )
+            getattr(self._matcher, "release", lambda: None)()
             done.remarks.append(f"memory did not suffice: {self._cache.budget >> 20} MB of codes are kept, not {held >> 20}")
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether that is what an error says: Python's, torch's of the processor and of a GPU."""
-    said = ("out of memory", "can't allocate memory", "not enough memory")
+    """Whether that is what an error says: Python's, torch's of the processor and of a GPU, cuBLAS's and cuDNN's."""
+    said = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(s in str(error) for s in said))
 
 
 def _match_many(matcher: Matcher) -> MatchMany:
-    """Pairs through `match_batch` where the matcher has it, one by one otherwise."""
-    together = getattr(matcher, "match_batch", None)
+    """Pairs through `begin` or `match_batch` where the matcher has it, one by one otherwise."""
+    begin, together = getattr(matcher, "begin", None), getattr(matcher, "match_batch", None)
 
-    def match(_: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> Sequence[RawMatches]:
+    def match(_: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> Sequence[RawMatches | Callable[[], RawMatches]]:
+        if begin is not None:
+            return begin(codes)
         if together is not None and len(codes) > 1:
             return together(codes)
         return [matcher.match(code0, code1) for code0, code1 in codes]

@@ -50,7 +50,9 @@ def held(monkeypatch):
 
 @pytest.mark.parametrize(
     "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
-              RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")],
+              RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"),
+              RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+              RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")],
 )  # fmt: skip
 @pytest.mark.parametrize("batch", [1, 4])
 def test_when_memory_runs_out_fewer_codes_are_kept_and_the_result_is_the_same(photos, tmp_path, held, error, batch):
@@ -66,6 +68,17 @@ def test_when_memory_runs_out_fewer_codes_are_kept_and_the_result_is_the_same(ph
 def test_when_even_one_pair_is_too_much_that_is_said_and_what_was_done_is_kept(photos, tmp_path):
     with pytest.raises(SettingsError, match=r"not enough memory for db/000\.png: set a lower dense\.max_side"):
         match_pairs(photos[1], photos[0], tmp_path / "out", matcher=Tight(0, MemoryError()))
+
+
+def test_no_more_codes_are_kept_than_the_device_has_room_for(photos, tmp_path, held):
+    matcher = FakeMatcher()
+    matcher.free_bytes = lambda: 5000
+    most = []
+    match = matcher.match
+    matcher.match = lambda *codes: (most.append(held()), match(*codes))[1]
+    result = match_pairs(photos[1], photos[0], tmp_path / "a", RunSettings(memory="1GB", readers=0), matcher=matcher)
+    assert max(most) == 3  # of 1000 bytes: 0.7 of what is free
+    assert list(result.loop.remarks) == ["the device has 0 MB free: 0 MB of codes are kept, not 953"]
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(photos, tmp_path):
