@@ -104,9 +104,14 @@ class Matcher:
         forward, backward = field(pairs), field(back)
         return [(forward, backward), (backward, forward)]
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether `begin` returns before its work is done."""
+        return self.estimator.device.startswith("cuda")
+
     def free_bytes(self) -> int | None:
         """What the device has free for codes; None: it is the host's memory, which `memory=` limits."""
-        if not self.estimator.device.startswith("cuda"):
+        if not self.asynchronous:
             return None
         import torch
 
@@ -114,7 +119,7 @@ class Matcher:
 
     def release(self) -> None:
         """Give memory that torch keeps for later back to the device, for libraries that have their own."""
-        if self.estimator.device.startswith("cuda"):
+        if self.asynchronous:
             import torch
 
             torch.cuda.empty_cache()

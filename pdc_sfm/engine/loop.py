@@ -87,7 +87,11 @@ class _Loop:
             plan = make_plan(names, usable, max(2, memory // max(1, size)))
             with Writer(self.note) as writer:
                 for _, done in pool.run("match", plan, len(usable)):
-                    writer.put(done)
+                    if done.on_its_way:
+                        writer.put(done)
+                    else:  # what is here is kept before anything else begins: a kill loses nothing that was found
+                        writer.wait()
+                        self.note(done)
 
     def note(self, done: Done) -> None:
         """Keep what a block found."""

@@ -26,8 +26,8 @@ FREE_SHARE = 0.7  # of a device's free memory that codes may fill: a pair needs 
 class Matcher(Protocol):
     """What matches pairs, as `pdc_sfm.matcher.Matcher`. Codes have `nbytes`.
 
-    Used if they are there: `begin` or `match_batch`, for several pairs; `free_bytes`, what a device has left; `release`, to
-    give back to it what is no longer used.
+    Used if they are there: `begin`, if it is `asynchronous`, or `match_batch`, for several pairs; `free_bytes`, what a device
+    has left; `release`, to give back to it what is no longer used.
     """
 
     def encode(self, image: np.ndarray, name: str) -> Any: ...
@@ -68,6 +68,11 @@ class Done:
     encoded: list[str] = field(default_factory=list)
     reused: int = 0  # codes that were in memory
     remarks: list[str] = field(default_factory=list)  # what the user should know
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether matches must be waited for."""
+        return any(callable(item.matches) for item in self.found)
 
     def finish(self) -> None:
         """Wait for matches that are still on their way from a device."""
@@ -245,7 +250,7 @@ def _match_many(matcher: Matcher) -> MatchMany:
     begin, together = getattr(matcher, "begin", None), getattr(matcher, "match_batch", None)
 
     def match(_: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> Sequence[RawMatches | Callable[[], RawMatches]]:
-        if begin is not None:
+        if begin is not None and matcher.asynchronous:
             return begin(codes)
         if together is not None and len(codes) > 1:
             return together(codes)

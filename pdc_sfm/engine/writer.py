@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-AHEAD = 2  # items that may wait to be kept: what a kill can lose of what is computed
+AHEAD = 2  # items that may wait to be kept: as many a kill may lose, of those a GPU was asked for
 
 
 class Writer(Generic[Item]):
@@ -26,14 +26,19 @@ class Writer(Generic[Item]):
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._thread.shutdown(wait=True)  # what was computed is kept, also when interrupted
-        while self._waiting and error is None:
-            self._waiting.popleft().result()
+        if error is None:
+            self.wait()
 
     def put(self, item: Item) -> None:
         """Hand an item over; waits while too many are waiting."""
         while self._waiting and (len(self._waiting) >= AHEAD or self._waiting[0].done()):
             self._waiting.popleft().result()
         self._waiting.append(self._thread.submit(self._call, item))
+
+    def wait(self) -> None:
+        """Until all that was handed over is kept."""
+        while self._waiting:
+            self._waiting.popleft().result()
 
     def _call(self, item: Item) -> None:
         if self._failed:

@@ -17,7 +17,7 @@ from pdc_sfm.store.journal import RawStore
 class Beginning(FakeMatcher):
     """Matches come later, asked for by another thread, as from a GPU."""
 
-    identity = "FakeMatcher"
+    identity, asynchronous = "FakeMatcher", True
 
     def __init__(self):
         super().__init__()
