@@ -7,14 +7,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pdc_sfm.errors import ImageError
-from pdc_sfm.files import exclusive
+from pdc_sfm.files import exclusive, file_digest
 from pdc_sfm.images import list_images, read_image
 from pdc_sfm.keypoints.detectors import make_detector
 from pdc_sfm.keypoints.types import KeypointSettings
 from pdc_sfm.progress import progress
-from pdc_sfm.settings import to_dict
+from pdc_sfm.settings import result_settings
 from pdc_sfm.store.feature_parts import FeatureParts, Features
 from pdc_sfm.store.pair_lists import check_name
 from pdc_sfm.workers import Block, open_pool
@@ -53,9 +54,7 @@ def export_keypoints(
     for name in wanted:
         check_name(name)
     with exclusive(output):
-        speed = ("device", "engine", "ray")
-        made_with = {key: value for key, value in to_dict(settings).items() if key not in speed}
-        parts = FeatureParts(output, made_with, overwrite=overwrite)
+        parts = FeatureParts(output, made_with(settings), overwrite=overwrite)
         missing = [name for name in wanted if name not in parts.done]
         found = _detect(images, missing, settings, parts, strict) if missing else _Found()
         if not parts.done:
@@ -65,6 +64,13 @@ def export_keypoints(
         return ExportResult(
             len(parts.done), len(missing) - len(found.left_out), found.keypoints, tuple(found.left_out)
         )
+
+
+def made_with(settings: KeypointSettings) -> dict[str, Any]:
+    """What decides the keypoints; weights by their content, wherever they lie."""
+    weights = settings.weights
+    known = weights is not None and Path(weights).is_file()
+    return {**result_settings(settings), "weights": file_digest(weights) if known else weights}
 
 
 @dataclass

@@ -10,6 +10,8 @@ from pdc_sfm.aachen.dataset import AachenDataset, describe_dataset
 from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import RunSettings, match_pairs
 from pdc_sfm.errors import OtherSettingsError, SettingsError, UserError
+from pdc_sfm.keypoints.export import made_with
+from pdc_sfm.keypoints.types import KeypointSettings
 from pdc_sfm.pipeline.matching import describe, describe_matching
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.retrieval import RetrievalSettings
@@ -136,3 +138,18 @@ def test_a_dataset_counts_by_its_content(tmp_path):
         return describe_dataset(dataset)
 
     assert written(tmp_path / "here") == written(tmp_path / "there") != written(tmp_path / "here", "other")
+
+
+def test_weights_of_a_detector_count_by_their_content(tmp_path):
+    first, second = tmp_path / "a.pth", tmp_path / "b.pth"
+    first.write_bytes(b"one")
+    shutil.copy(first, second)
+
+    def described(path, **speed):
+        return made_with(KeypointSettings(detector="superpoint", weights=str(path), **speed))
+
+    before = described(first)
+    assert before == described(second, engine="ray", device="cuda")
+    first.write_bytes(b"other")
+    assert described(first) != before
+    assert made_with(KeypointSettings())["weights"] is None
