@@ -7,6 +7,7 @@ import pytest
 
 from pdc_sfm.colmap.io.cameras import make_camera
 from pdc_sfm.colmap.io.models import model_poses
+from pdc_sfm.colmap.refinement import photometric
 from pdc_sfm.colmap.refinement.patches import lay_over, sample
 from pdc_sfm.colmap.refinement.photometric import sharpen
 from pdc_sfm.evaluation.poses import reconstruction_errors
@@ -153,3 +154,25 @@ def test_along_an_edge_the_place_stays():
     template = sample(image, np.array([[30.0, 30.0]]), steps)
     found, _ = lay_over(image, np.array([[31.0, 33.0]]), steps, template)
     np.testing.assert_allclose(found, [[30.0, 33.0]], atol=0.1)
+
+
+def test_an_adjustment_that_runs_away_is_taken_back(tmp_path, monkeypatch):
+    model, _ = scene(tmp_path, texture(), smooth_error)
+    before = pycolmap.Reconstruction(model)
+
+    def run_away(model, options):
+        """What bundle adjustment does where little holds the cameras, here to one of them."""
+        frame = model.frame(model.reg_frame_ids()[0])
+        moved = frame.rig_from_world.translation + np.array([0.0, 9.0, 0.0])
+        frame.rig_from_world = pycolmap.Rigid3d(frame.rig_from_world.rotation, moved)
+        for point in model.points3D.values():
+            point.xyz = point.xyz + np.array([0.0, 4.0, 0.0])
+        model.update_point_3d_errors()
+
+    monkeypatch.setattr(photometric, "_adjust_sanely", run_away)
+    monkeypatch.setattr(photometric, "_adjust", lambda model, options: model.update_point_3d_errors())
+    assert sharpen(model, tmp_path, options()).moved == 0
+    for name, cam_from_world in model_poses(before).items():
+        np.testing.assert_array_equal(model_poses(model)[name], cam_from_world)
+    assert model.num_points3D() == before.num_points3D()
+    assert model.compute_mean_reprojection_error() == pytest.approx(before.compute_mean_reprojection_error())
