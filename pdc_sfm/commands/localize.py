@@ -1,11 +1,18 @@
-"""Localise queries in a model, by their matches with retrieved images.
+"""Localise photographs in a map: one command, or by matches that are there.
 
-Needs a COLMAP model, a list of queries with intrinsics (NAME MODEL WIDTH HEIGHT PARAMS..., one a line; a glob of
-several files in quotes), a retrieval list (`query database`, best first), and the features and matches of these pairs.
-Writes `name qw qx qy qz tx ty tz` (camera from world) for each localised query, and hloc's log beside it, at the end
-and at once. Queries that fail are named and left out.
+With --map: OUT is what `reconstruct`, `triangulate` or `demo` wrote. Images of the map are found for each query
+(--top), matched, and the poses written to results.txt in the folder --output: `name qw qx qy qz tx ty tz`, camera from
+world. Intrinsics are those of --queries, else of the map's camera of the same size, else of EXIF. Interrupted, the
+same command continues.
 
-Example:
+Without --map: needs a COLMAP model, a list of queries with intrinsics (NAME MODEL WIDTH HEIGHT PARAMS..., one a line; a
+glob of several files in quotes), a retrieval list (`query database`, best first), and the features and matches of these
+pairs. Writes the poses to the file --output, and hloc's log beside it, at the end and at once.
+
+Queries that fail are named and left out.
+
+Examples:
+  pdc-sfm localize --map outputs/sfm --images queries/ --output outputs/queries
   pdc-sfm localize --model sfm/ --queries 'queries/*_with_intrinsics.txt' --retrieval pairs-query.txt \\
       --features feats.h5 --matches matches.h5 --output results.txt
 """
@@ -18,29 +25,68 @@ from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
 from pdc_sfm.commands.paths import Paths
+from pdc_sfm.errors import SettingsError
+from pdc_sfm.logs import run_log
+from pdc_sfm.run_folder import LOG
 
 log = logging.getLogger(__name__)
 
+LISTS = ("model", "queries", "retrieval", "features", "matches")  # what it needs without a map
+
+
+class _Paths:
+    """What is read and written with a map, and without."""
+
+    mapped = Paths(
+        images=("images", "database_images"),
+        inputs=("queries", "features"),
+        models=("map",),
+        folders=("output",),
+        replaced=("images", "results.txt"),
+    )
+    listed = Paths(
+        models=("model",),
+        inputs=("queries", "retrieval", "features", "matches"),
+        files=("output",),
+        also=lambda args: [Path(f"{args.output}_logs.{end}") for end in ("json", "pkl")],
+    )
+
+    def check(self, args: argparse.Namespace) -> None:
+        (self.listed if args.map is None else self.mapped).check(args)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", type=Path, required=True, help="COLMAP model of the database images")
-    parser.add_argument("--queries", type=Path, required=True, help="list of queries with intrinsics, or a glob")
-    parser.add_argument("--retrieval", type=Path, required=True, help="retrieval list: `query database`, best first")
-    parser.add_argument("--features", type=Path, required=True, help="feature file (h5)")
-    parser.add_argument("--matches", type=Path, required=True, help="match file (h5) of the retrieval list")
-    parser.add_argument("--output", type=Path, required=True, help="results file")
-    add_settings(parser, "pdc_sfm.colmap.localization.localize_sfm:LocalizationSettings")
-    parser.set_defaults(
-        paths=Paths(
-            models=("model",),
-            inputs=("queries", "retrieval", "features", "matches"),
-            files=("output",),
-            also=lambda args: [Path(f"{args.output}_logs.{end}") for end in ("json", "pkl")],
-        )
+    parser.add_argument(
+        "--map", type=Path, metavar="OUT", help="map to localise in: output of reconstruct, triangulate, demo"
     )
+    parser.add_argument("--images", type=Path, help="with --map: folder of the queries")
+    parser.add_argument(
+        "--top", type=int, default=20, help="with --map: images of the map matched with each query (20)"
+    )
+    parser.add_argument("--database-images", type=Path, help="with --map: its images, if they were moved")
+    parser.add_argument("--model", type=Path, help="COLMAP model of the database images")
+    parser.add_argument("--queries", type=Path, help="list of queries with intrinsics, or a glob")
+    parser.add_argument("--retrieval", type=Path, help="retrieval list: `query database`, best first")
+    parser.add_argument("--features", type=Path, help="feature file (h5); with --map: of the map, if it was moved")
+    parser.add_argument("--matches", type=Path, help="match file (h5) of the retrieval list")
+    parser.add_argument("--output", type=Path, required=True, help="results file; with --map: folder of the results")
+    add_settings(
+        parser,
+        {
+            "": "pdc_sfm.colmap.localization.localize_sfm:LocalizationSettings",
+            "match": "pdc_sfm.engine.run:RunSettings",
+            "retrieve": "pdc_sfm.retrieval.settings:RetrievalSettings",
+        },
+    )
+    parser.set_defaults(paths=_Paths())
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.map is not None:
+        return _in_map(args)
+    missing = [f"--{name}" for name in LISTS if getattr(args, name) is None]
+    if missing:
+        raise SettingsError(f"localize needs {', '.join(missing)}; or --map and --images, to do all steps by itself")
     from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, localize
     from pdc_sfm.settings import load_settings
 
@@ -52,4 +98,45 @@ def run(args: argparse.Namespace) -> int:
     for name, reason in result.failed.items():
         print(f"not localised: {name}: {reason}")
     print(f"{result} -> {args.output}")
+    return 1 if result.left_out else 0
+
+
+def _in_map(args: argparse.Namespace) -> int:
+    from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings
+    from pdc_sfm.demo.queries import RESULTS, localize_in_map, open_map, table
+    from pdc_sfm.engine.run import RunSettings
+    from pdc_sfm.retrieval import RetrievalSettings
+    from pdc_sfm.settings import load_settings
+
+    unused = [f"--{name}" for name in ("model", "retrieval", "matches") if getattr(args, name) is not None]
+    if unused or args.images is None:
+        raise SettingsError(
+            f"{', '.join(unused)} do not go with --map" if unused else "--map needs --images, the queries"
+        )
+    own: dict[str, list[str]] = {"match": [], "retrieve": [], "": []}
+    for word in args.settings:
+        prefix = word.partition(".")[0]
+        own[prefix if prefix in own else ""].append(word.removeprefix(f"{prefix}.") if prefix in own else word)
+    matching = load_settings(RunSettings, None, own["match"])
+    same = [
+        f"{key}={value}" for key in ("weights", "device", "memory") if (value := getattr(matching, key)) is not None
+    ]
+    finding = load_settings(RetrievalSettings, None, [*same, *own["retrieve"]])
+    settings = load_settings(LocalizationSettings, args.config, own[""])
+    mapped = open_map(args.map, args.database_images, args.features)
+    with run_log(args.output / LOG):
+        result, rows = localize_in_map(
+            mapped,
+            args.images,
+            args.output,
+            queries=args.queries,
+            top=args.top,
+            matching=matching,
+            finding=finding,
+            settings=settings,
+        )
+    for line in result.left_out:
+        log.warning(f"left out: {line}")
+    print(table(rows))
+    print(f"{sum(row.localized for row in rows.values())} of {len(rows)} queries localised -> {args.output / RESULTS}")
     return 1 if result.left_out else 0

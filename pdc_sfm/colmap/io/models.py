@@ -121,6 +121,11 @@ def write_model(folder: Path, model: pycolmap.Reconstruction) -> None:
         raise StorageError(f"cannot write the model: {error}; is the disk full? Make room and run again") from None
 
 
+def named(images: Path | str, features: Path | str) -> dict[str, str]:
+    """Where the images and features of a model lie, for those who localize in it."""
+    return {"images": str(Path(images).absolute()), "features": str(Path(features).absolute())}
+
+
 def save_model(
     folder: Path, model: pycolmap.Reconstruction, summary: ModelSummary, notes: dict[str, Any], keep_outliers: bool
 ) -> None:

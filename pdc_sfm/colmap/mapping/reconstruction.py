@@ -14,7 +14,15 @@ import pycolmap
 from pdc_sfm.colmap.io import database as db
 from pdc_sfm.colmap.io.cameras import CameraSettings
 from pdc_sfm.colmap.io.inputs import MappingInputs, open_inputs
-from pdc_sfm.colmap.io.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize, write_model
+from pdc_sfm.colmap.io.models import (
+    SUMMARY,
+    MappingResult,
+    ReconstructionError,
+    named,
+    save_model,
+    summarize,
+    write_model,
+)
 from pdc_sfm.colmap.mapping.doubts import find_doubts
 from pdc_sfm.colmap.mapping.mappers import (
     FEWEST,
@@ -111,7 +119,7 @@ def reconstruct(
         doubts = find_doubts(model, summary, cameras, held)
         remarks = _remarks(model, others, inputs.names) + _camera_remarks(model, settings.camera)
         notes = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks, "doubts": doubts}
-        notes |= job.notes
+        notes |= {"inputs": named(images, features), **job.notes}
         save_model(folder, model, summary, notes, settings.keep_outliers)
         for number, other in enumerate(others, start=1):
             (folder / "models" / str(number)).mkdir(parents=True)

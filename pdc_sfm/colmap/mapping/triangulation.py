@@ -14,7 +14,15 @@ import pycolmap
 from pdc_sfm.colmap.io import database as db
 from pdc_sfm.colmap.io.cameras import rays_of
 from pdc_sfm.colmap.io.inputs import MappingInputs, open_inputs
-from pdc_sfm.colmap.io.models import SUMMARY, MappingResult, ReconstructionError, load_model, save_model, summarize
+from pdc_sfm.colmap.io.models import (
+    SUMMARY,
+    MappingResult,
+    ReconstructionError,
+    load_model,
+    named,
+    save_model,
+    summarize,
+)
 from pdc_sfm.colmap.mapping.doubts import find_doubts
 from pdc_sfm.colmap.mapping.verification import (
     VerificationSettings,
@@ -82,7 +90,7 @@ def triangulate(
             _fill_database(folder / "database.db", reference, inputs, settings)
         options = pipeline_options(settings.seed, settings.threads, settings.two_view_tracks, False, mapper_options)
         model = _run(reference, folder, Path(images), options)
-        notes = {"settings": to_dict(settings), "left_out": inputs.left_out}
+        notes = {"settings": to_dict(settings), "inputs": named(images, features), "left_out": inputs.left_out}
         if settings.sharpen:
             bundle = points_only(options.get_global_bundle_adjustment())
             notes["sharpened"] = dataclasses.asdict(sharpen(model, Path(images), bundle, rounds=1))

@@ -1,0 +1,246 @@
+"""Photographs localised in a map by one call: find images of the map, match, pose. Stopped, it goes on where it was.
+
+A map is what `reconstruct` or `triangulate` writes (its summary.json names the images and features it was made of), or
+the folder of a run of `demo`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycolmap
+
+from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_parameters, read_camera_list
+from pdc_sfm.colmap.io.models import SUMMARY, load_model
+from pdc_sfm.colmap.localization.localize_sfm import LocalizationResult, LocalizationSettings, localize
+from pdc_sfm.demo.photographs import link_name
+from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.errors import FormatError, ImageError, UserError
+from pdc_sfm.files import exclusive, write_text
+from pdc_sfm.images import list_images, read_image
+from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
+from pdc_sfm.pipeline.steps import Steps
+from pdc_sfm.retrieval import RetrievalSettings, retrieve
+from pdc_sfm.run_folder import write_json
+from pdc_sfm.settings import result_settings
+
+RESULTS = "results.txt"
+ALIKE = 0.1  # by which focal lengths may differ, relative, for two cameras to be one: EXIF is rounded, lenses differ by more
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Map:
+    """A model, the folder of its images, and the feature file whose keypoints it holds."""
+
+    model: Path
+    images: Path
+    features: Path
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What became of a query."""
+
+    localized: bool
+    inliers: int
+    camera: str  # where its intrinsics are from
+    reason: str  # why it is not localized
+
+
+def open_map(folder: Path | str, images: Path | None = None, features: Path | None = None) -> Map:
+    """The files of a map; `images` and `features` where it does not know them, or they were moved."""
+    folder = Path(folder)
+    run = not (folder / SUMMARY).is_file() and (folder / "sfm" / SUMMARY).is_file()
+    model = folder / "sfm" if run else folder
+    known: dict[str, Any] = {"images": folder / "images", "features": folder / "features.h5"} if run else {}
+    if not run and (folder / SUMMARY).is_file():
+        try:
+            known = json.loads((folder / SUMMARY).read_text(encoding="utf-8")).get("inputs", {})
+        except (OSError, ValueError, AttributeError) as error:
+            raise FormatError(f"cannot read {folder / SUMMARY}: {error}") from None
+    images, features = images or known.get("images"), features or known.get("features")
+    if images is None or not Path(images).is_dir():
+        where = f"at {images}" if images else "known"
+        raise ImageError(f"the images of the map {folder} are not {where}: give --database-images")
+    if features is None or not Path(features).is_file():
+        where = f"at {features}" if features else "known"
+        raise FormatError(
+            f"the features of the map {folder} are not {where}: give --features, the h5 file it was made of"
+        )
+    return Map(model, Path(images), Path(features))
+
+
+def localize_in_map(
+    mapped: Map,
+    images: Path | str,
+    output: Path | str,
+    *,
+    queries: Path | str | None = None,
+    top: int = 20,
+    matching: RunSettings | None = None,
+    finding: RetrievalSettings | None = None,
+    settings: LocalizationSettings | None = None,
+    match: Matcher | None = None,
+    network: Any = None,
+) -> tuple[LocalizationResult, dict[str, Row]]:
+    """Poses of the photographs in `images`, in `output`/results.txt; and what became of each.
+
+    `queries` is a list of intrinsics; other photographs take those of the map's camera of their size, or of EXIF.
+    """
+    images, output = Path(images), Path(output)
+    matching, finding = matching or RunSettings(), finding or RetrievalSettings()
+    settings = settings or LocalizationSettings()
+    model = load_model(mapped.model)
+    database = sorted(model.image(i).name for i in model.reg_image_ids())
+    listed = None if queries is None else read_camera_list(queries)
+    links = _links(list(listed) if listed else list_images(images), images, database)
+    cameras, sources = _cameras(links, images, listed, model)
+    output.mkdir(parents=True, exist_ok=True)
+    folder, pairs, features, matches = (
+        output / name for name in ("images", "retrieval.txt", "features.h5", "matches.h5")
+    )
+    with exclusive(output / RESULTS):
+        _link(
+            folder, {**{name: mapped.images / name for name in database}, **{v: images / k for k, v in links.items()}}
+        )
+        usable = [link for name, link in links.items() if link in cameras]
+        steps = Steps(output)
+        what = {"database": database, "queries": usable, "top": top, "settings": describe(finding)}
+        counts, raw = [output / "retrieval.counts"], [output / "matches.raw"]
+
+        def find() -> None:
+            retrieve(folder, usable, database, pairs, top, finding, network=network)
+
+        def match_queries() -> None:
+            (match or engine_matcher(matching))(folder, pairs, features, matches, mapped.features)
+
+        if usable:
+            steps.run("retrieve", what, [pairs], find, counts)
+        if usable and pairs.read_text(encoding="utf-8").strip():
+            steps.run("match", describe_matching(matching, None), [features, matches], match_queries, raw)
+            log.info("localize ...")
+            result = localize(model, cameras, pairs, features, matches, output / "localization.txt", settings)
+        else:
+            result = LocalizationResult(
+                {}, dict.fromkeys(usable, "no image of the map has a confident match"), (), {}, ()
+            )
+        rows = {name: _row(link, result, sources[name]) for name, link in links.items()}
+        poses = {name: result.poses[link] for name, link in links.items() if link in result.poses}
+        _write(output, poses, rows, result_settings(settings))
+    return result, rows
+
+
+def table(rows: Mapping[str, Row]) -> str:
+    """A line a query: inliers, where its intrinsics are from, or why it is not localized."""
+    width = max([5, *(len(name) for name in rows)])
+    lines = [f"{'query':<{width}} {'inliers':>8}  intrinsics"]
+    for name, row in rows.items():
+        lines.append(
+            f"{name:<{width}} {row.inliers if row.localized else '-':>8}  {row.camera if row.localized else row.reason}"
+        )
+    return "\n".join(lines)
+
+
+def _links(names: list[str], images: Path, database: list[str]) -> dict[str, str]:
+    """Query -> its name beside the images of the map: in a folder of its own, and one that every list can hold."""
+    if not names:
+        raise ImageError(f"{images} holds no images to localize")
+    absent = [name for name in names if not (images / name).is_file()]
+    if absent:
+        raise ImageError(f"{len(absent)} listed queries are not in {images} (first: {absent[0]})")
+    prefix, taken, links = "query", set(), {}
+    while any(
+        name.startswith((f"{prefix}/", f"{prefix}-")) for name in database
+    ):  # `/` and `-` are one in hloc's files
+        prefix += "_"
+    for name in names:
+        link = link_name(name).replace("/", "_")
+        while link in taken:
+            link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
+        taken.add(link)
+        links[name] = f"{prefix}/{link}"
+    return links
+
+
+def _link(folder: Path, files: Mapping[str, Path]) -> None:
+    """A folder of links, made anew: nothing of an earlier run is in it."""
+    absent = [path for path in files.values() if not path.is_file()]
+    if absent:
+        raise ImageError(f"{len(absent)} images of the map are missing (first: {absent[0]}): give --database-images")
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, path in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(path.resolve())
+
+
+def _cameras(
+    links: Mapping[str, str], images: Path, listed: Mapping[str, pycolmap.Camera] | None, model: pycolmap.Reconstruction
+) -> tuple[dict[str, pycolmap.Camera], dict[str, str]]:
+    """Intrinsics by link, and where they are from or why there are none by name."""
+    cameras, sources = {}, {}
+    for name, link in links.items():
+        try:
+            camera, sources[name] = (listed[name], "the list") if listed else _intrinsics(images / name, model)
+        except UserError as error:
+            sources[name] = str(error)
+            continue
+        cameras[link] = camera
+    return cameras, sources
+
+
+def _intrinsics(path: Path, model: pycolmap.Reconstruction) -> tuple[pycolmap.Camera, str]:
+    """Of the map's cameras of the image's size, if they agree with each other and with EXIF; else of EXIF."""
+    height, width = read_image(path).shape[:2]
+    try:
+        said = pycolmap.infer_camera_from_image(path)
+    except (RuntimeError, ValueError):
+        said = None
+    if said is not None and (not said.has_prior_focal_length or (said.width, said.height) != (width, height)):
+        said = None
+    same = [camera for camera in model.cameras.values() if (camera.width, camera.height) == (width, height)]
+    if same:
+        lengths = np.array([_focal_length(camera) for camera in same])
+        usual = same[int(np.argsort(lengths)[len(same) // 2])]
+        others = [*lengths, *([_focal_length(said)] if said is not None else [])]
+        if max(abs(np.log(other / _focal_length(usual))) for other in others) <= ALIKE:
+            return usual, "the map's camera"
+    if said is not None:
+        return said, "EXIF"
+    why = "cameras of that size in the map differ" if same else "no camera of the map has that size"
+    raise FormatError(
+        f"intrinsics are not known ({width} x {height}, no focal length in EXIF, {why}): list them with --queries"
+    )
+
+
+def _focal_length(camera: pycolmap.Camera) -> float:
+    """Pixels, the mean of both axes."""
+    values = dict(zip(camera_parameters(camera.model_name), camera.params))
+    return float(np.mean([values[key] for key in FOCAL_LENGTHS if key in values]))
+
+
+def _row(link: str, result: LocalizationResult, source: str) -> Row:
+    if link in result.poses and link not in result.fallback:
+        return Row(True, result.inliers.get(link, 0), source, "")
+    known = link in result.failed
+    return Row(False, result.inliers.get(link, 0), source if known else "", result.failed.get(link, source))
+
+
+def _write(output: Path, poses: Mapping[str, pycolmap.Rigid3d], rows: Mapping[str, Row], settings: Any) -> None:
+    """results.txt as hloc writes it, with names relative to the folder of queries; results.json: what became of each."""
+    lines = []
+    for name, pose in poses.items():
+        numbers = (*pose.rotation.quat[[3, 0, 1, 2]], *pose.translation)
+        lines.append(" ".join((link_name(name), *(repr(float(n)) for n in numbers))) + "\n")
+    write_json(
+        output / "results.json", {"settings": settings, "queries": {k: dataclasses.asdict(v) for k, v in rows.items()}}
+    )
+    write_text(output / RESULTS, "".join(lines))
