@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 
 from tqdm import tqdm
@@ -26,7 +27,7 @@ class _Screen(logging.Handler):
 class _RunFile(logging.FileHandler):
     """A file whose folder is made with the first line: a command that refuses its input leaves nothing behind."""
 
-    def _open(self):
+    def _open(self) -> TextIOWrapper:
         Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
         return super()._open()
 

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
 
 from tqdm import tqdm
@@ -24,24 +24,25 @@ def progress(
 
     Nothing is shown if the logger `pdc_sfm` is set above INFO.
     """
-    if items is not None and total is None and hasattr(items, "__len__"):
+    if total is None and isinstance(items, Sized):
         total = len(items)
     quiet = not show or total == 0 or logging.getLogger("pdc_sfm").level > logging.INFO
-    return Progress(items, label, total, unit=unit, initial=done, disable=quiet, smoothing=0.1)
+    return Progress(items, label, unit, total, done, quiet)
 
 
 class Progress(tqdm):
     """tqdm whose lines go to the log: at INFO where there is no terminal to draw a bar on, else at DEBUG beside it."""
 
-    def __init__(self, *args: Any, **options: Any):
+    def __init__(self, items: Any, label: str, unit: str, total: int | None, done: int, quiet: bool):
         self._draws, self._said, self._ending = _is_terminal(sys.stderr), -SECONDS, False
-        super().__init__(*args, **options, file=sys.stderr if self._draws else io.StringIO())
+        file: Any = sys.stderr if self._draws else io.StringIO()
+        super().__init__(items, label, total, unit=unit, initial=done, disable=quiet, smoothing=0.1, file=file)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
         if self._draws:
             super().display(msg, pos)
         now = time.monotonic()
-        if self._ending or now - self._said >= SECONDS:
+        if self._ending or (now - self._said >= SECONDS and self.n != self.total):  # the end is said once
             self._said = now
             log.log(logging.DEBUG if self._draws else logging.INFO, "%s", self.line())
 
@@ -56,15 +57,15 @@ class Progress(tqdm):
 
     def line(self) -> str:
         """What a log says: count, rate, time left or taken."""
-        known, seconds = self.total is not None, self.format_dict["elapsed"]
-        text = f"{self.desc}: {self.n:,}{f' of {self.total:,}' if known else ''} {self.unit}s"
+        seconds = self.format_dict["elapsed"]
+        text = f"{self.desc}: {self.n:,}{'' if self.total is None else f' of {self.total:,}'} {self.unit}s"
         done = self.n - self.initial
         if done > 0 and seconds > 0:
             rate = done / seconds
             text += f", {rate:.1f} a second" if rate >= 0.95 else f", {1 / rate:.1f} s each"
             if self._ending:
                 text += f", in {self.format_interval(seconds)}"
-            elif known:
+            elif self.total is not None:
                 text += f", {self.format_interval((self.total - self.n) / rate)} left"
         return text + (f", {self.postfix}" if self.postfix else "")
 

@@ -36,7 +36,7 @@ def model_section(run: Run) -> Section:
     near = stacked[seen.near[: len(stacked)]] if seen.near[: len(stacked)].any() else stacked
     still = draw(points[keep], colours[keep], near, overview(near, points[keep], PICTURE), background=255)
     size = _camera_size(centres[: len(stacked)], seen.radius)
-    data = {
+    data: dict[str, Any] = {
         "points": _floats(drawn),
         "colours": _bytes(colours[shown]),
         "range": _range(drawn, centres),

@@ -130,3 +130,13 @@ def test_a_refused_command_leaves_no_log(tmp_path, capsys):
     assert main(["demo", "--images", str(tmp_path), "--output", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_end_of_a_slow_loop_is_said_once(monkeypatch, caplog):
+    now = [1000.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    caplog.set_level(logging.INFO, "pdc_sfm")
+    for _ in progress(range(1), "refinement", "block"):
+        now[0] += 40
+    assert caplog.messages == ["refinement: 0 of 1 blocks", "refinement: 1 of 1 blocks, 40.0 s each, in 00:40"]

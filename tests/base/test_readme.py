@@ -40,6 +40,7 @@ SMALL = {
     "keypoints": "",
     "reconstruct": "",
     "triangulate": "",
+    "localize --map": "match.dense.min_side=256 retrieve.min_side=256",
     "localize": "",
     "retrieve": "min_side=256",
     "aachen localize": "match.dense.min_side=256 retrieve.min_side=256",
@@ -70,7 +71,11 @@ def folder(tmp_path_factory):
         write_image(folder / "photos" / f"{number}.jpg", render_image(scene, camera, shot.conditions, number).image)
     for name, number in (("a.jpg", 0), ("b.jpg", 1), ("A.jpg", 2), ("B.jpg", 3)):
         shutil.copy(folder / "photos" / f"{number}.jpg", folder / name)
-    write_text(folder / "queries.txt", "0.jpg\n")
+    size, focal = shot.camera.size, shot.camera.focal
+    camera = f"SIMPLE_PINHOLE {size[0]} {size[1]} {focal} {size[0] / 2} {size[1] / 2}"
+    write_text(folder / "queries.txt", f"0.jpg {camera}\n")
+    (folder / "queries").mkdir()
+    shutil.copy(folder / "photos" / "0.jpg", folder / "queries" / "new.jpg")
     write_text(folder / "database.txt", "1.jpg\n2.jpg\n3.jpg\n")
     write_challenge_files(AachenDataset(write_aachen(folder / "datasets" / "aachen", TOWN, "1.1"), "1.1"))
     (folder / "configs").symlink_to(ROOT / "configs")
