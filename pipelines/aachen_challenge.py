@@ -4,6 +4,7 @@ python pipelines/aachen_challenge.py --version 1.0 --dataset datasets/aachen --o
 """
 
 import argparse
+import logging
 from pathlib import Path
 
 from pdc_sfm.aachen.challenge import check_challenge, night_poses
@@ -49,6 +50,7 @@ def run(dataset: AachenDataset, output: Path, match: Matcher) -> None:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")  # how far it is, where no terminal shows bars
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", choices=("1.0", "1.1"), required=True)
     parser.add_argument("--dataset", type=Path, required=True)

@@ -5,6 +5,7 @@
 """
 
 import argparse
+import logging
 from pathlib import Path
 
 from pdc_sfm.aachen.dataset import AachenDataset
@@ -44,6 +45,7 @@ def run(dataset: AachenDataset, retrieval: Path, output: Path, match: Matcher) -
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")  # how far it is, where no terminal shows bars
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", choices=("1.0", "1.1"), required=True)
     parser.add_argument("--dataset", type=Path, required=True)

@@ -7,6 +7,7 @@
 
 import argparse
 import dataclasses
+import logging
 import os
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def run(output: Path, scene: SceneSettings, matching: RunSettings) -> None:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")  # how far it is, where no terminal shows bars
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()

@@ -6,6 +6,7 @@
 
 import argparse
 import dataclasses
+import logging
 from pathlib import Path
 
 from pdc_sfm.colmap.localization.localize_sfm import localize
@@ -29,6 +30,7 @@ def run(images: Path, mapped: Path, queries: Path, retrieval: Path, output: Path
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")  # how far it is, where no terminal shows bars
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, required=True, help="folder of all images, queries too")
     parser.add_argument("--map", type=Path, required=True, help="output folder of the reconstruction")

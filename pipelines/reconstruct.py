@@ -4,6 +4,7 @@ python pipelines/reconstruct.py --images photos/ --output outputs/photos
 """
 
 import argparse
+import logging
 from pathlib import Path
 
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
@@ -29,6 +30,7 @@ def run(images: Path, output: Path, matching: RunSettings, mapping: Reconstructi
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")  # how far it is, where no terminal shows bars
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)

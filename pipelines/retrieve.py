@@ -4,6 +4,7 @@ python pipelines/retrieve.py --images photos/ --queries queries.txt --database d
 """
 
 import argparse
+import logging
 from pathlib import Path
 
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
@@ -22,6 +23,7 @@ def run(images: Path, queries: Path, database: Path, top: int, output: Path, set
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")  # how far it is, where no terminal shows bars
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, required=True, help="folder of all images")
     parser.add_argument("--queries", type=Path, required=True, help="list of names, or a folder below the images")

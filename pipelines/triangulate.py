@@ -4,6 +4,7 @@ python pipelines/triangulate.py --images photos/ --model known/ --output outputs
 """
 
 import argparse
+import logging
 from pathlib import Path
 
 from pdc_sfm.colmap.io.models import load_model, model_poses
@@ -28,6 +29,7 @@ def run(images: Path, model: Path, output: Path, count: int, matching: RunSettin
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")  # how far it is, where no terminal shows bars
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, required=True)
     parser.add_argument("--model", type=Path, required=True)
