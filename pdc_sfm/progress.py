@@ -58,7 +58,8 @@ class Progress(tqdm):
     def line(self) -> str:
         """What a log says: count, rate, time left or taken."""
         seconds = self.format_dict["elapsed"]
-        text = f"{self.desc}: {self.n:,}{'' if self.total is None else f' of {self.total:,}'} {self.unit}s"
+        units = f"{self.unit[:-1]}ies" if self.unit.endswith("y") else f"{self.unit}s"
+        text = f"{self.desc}: {self.n:,}{'' if self.total is None else f' of {self.total:,}'} {units}"
         done = self.n - self.initial
         if done > 0 and seconds > 0:
             rate = done / seconds

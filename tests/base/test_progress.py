@@ -140,3 +140,9 @@ def test_the_end_of_a_slow_loop_is_said_once(monkeypatch, caplog):
     for _ in progress(range(1), "refinement", "block"):
         now[0] += 40
     assert caplog.messages == ["refinement: 0 of 1 blocks", "refinement: 1 of 1 blocks, 40.0 s each, in 00:40"]
+
+
+def test_units_are_counted_in_english(caplog):
+    caplog.set_level(logging.INFO, "pdc_sfm")
+    list(progress(range(2), "localisation", "query"))
+    assert caplog.messages[0] == "localisation: 0 of 2 queries"
