@@ -7,6 +7,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pdc_sfm.network import constants
 from pdc_sfm.network.settings import NetworkSettings
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet
@@ -21,7 +22,7 @@ def build_backbone(settings: NetworkSettings) -> nn.Module:
 
 def normalise_image(image: Tensor) -> Tensor:
     """RGB in [0, 1] -> zero mean and unit variance over ImageNet."""
-    mean, std = (image.new_tensor(v).view(1, 3, 1, 1) for v in (MEAN, STD))
+    mean, std = (constants.channels(v, image.device, image.dtype) for v in (MEAN, STD))
     return (image - mean) / std
 
 

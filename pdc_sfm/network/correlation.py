@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pdc_sfm.network.constants import made_once
+
 TILE = 8
 
 
@@ -28,6 +30,24 @@ def local_correlation(reference: Tensor, query: Tensor, radius: int = 4) -> Tens
     """
     tiles = Tiles.of(query, radius)
     return tiles.windows(tiles.products(reference))
+
+
+def cut_mean(maps: Tensor) -> Tensor:
+    """As `cut`, divided by the number of channels: products with it are means over channels."""
+    return cut(maps) / maps.shape[1]
+
+
+def cut(maps: Tensor) -> Tensor:
+    """(B, C, H, W) -> (B * tiles, 64, C): a map as its tiles, padded with zeros."""
+    batch, channels, height, width = maps.shape
+    rows, columns = -(-height // TILE), -(-width // TILE)
+    last = _padded(maps.permute(0, 2, 3, 1), (0, 0, 0, columns * TILE - width, 0, rows * TILE - height))
+    tiles = last.reshape(batch, rows, TILE, columns, TILE, channels).transpose(2, 3)
+    return tiles.reshape(batch * rows * columns, TILE * TILE, channels)
+
+
+def _padded(x: Tensor, pad: tuple[int, ...]) -> Tensor:
+    return F.pad(x, pad) if any(pad) else x  # by nothing it would still copy
 
 
 class Tiles:
@@ -49,14 +69,6 @@ class Tiles:
         blocks = blocks.permute(0, 1, 2, 4, 5, 3).reshape(batch * rows * columns, side * side, channels)
         return cls(blocks, tuple(query.shape), radius)
 
-    def cut(self, maps: Tensor) -> Tensor:
-        """(B, C, H, W) -> (B * tiles, 64, C): a map as its tiles, padded with zeros."""
-        batch, channels, height, width = maps.shape
-        rows, columns = -(-height // TILE), -(-width // TILE)
-        last = F.pad(maps.permute(0, 2, 3, 1), (0, 0, 0, columns * TILE - width, 0, rows * TILE - height))
-        tiles = last.reshape(batch, rows, TILE, columns, TILE, channels).transpose(2, 3)
-        return tiles.reshape(batch * rows * columns, TILE * TILE, channels)
-
     def join(self, tiles: Tensor) -> Tensor:
         """(B * tiles, 64, C) -> (B, C, H, W): the inverse of `cut`."""
         batch, _, height, width = self.shape
@@ -67,19 +79,24 @@ class Tiles:
 
     def products(self, reference: Tensor) -> Tensor:
         """Mean over channels of every pixel of a tile with every neighbour of the tile: (B * tiles, 64, side^2)."""
-        return torch.bmm(self.cut(reference), self.neighbours.transpose(1, 2)).div_(reference.shape[1])
+        return self.multiply(cut_mean(reference))
 
-    def windows(self, products: Tensor) -> Tensor:
-        """The window of each pixel out of the tiles' products: (B, (2r+1)^2, H, W)."""
+    def multiply(self, reference: Tensor) -> Tensor:
+        """The same for a reference that is cut already, once for several queries (`cut_mean`)."""
+        return torch.bmm(reference, self.neighbours.transpose(1, 2))
+
+    def windows(self, products: Tensor, slope: float = 1.0) -> Tensor:
+        """The window of each pixel out of the tiles' products, through a leaky ReLU: (B, (2r+1)^2, H, W)."""
         batch, _, height, width = self.shape
         rows, columns = -(-height // TILE), -(-width // TILE)
-        return _Band.apply(products, self.radius, (batch, rows, columns))[:, :height, :width].permute(0, 3, 1, 2)
+        found = _Band.apply(products, self.radius, (batch, rows, columns), slope)
+        return found[:, :height, :width].permute(0, 3, 1, 2)
 
 
 class _Band(torch.autograd.Function):
-    """Reads each pixel's own window from the products of its tile, a strided view; backward writes it.
+    """Reads each pixel's own window from the products of its tile, a strided view, through a leaky ReLU; backward writes it.
 
-    (B * rows * columns, 64, side^2) -> (B, rows * 8, columns * 8, (2r+1)^2), with one copy.
+    (B * rows * columns, 64, side^2) -> (B, rows * 8, columns * 8, (2r+1)^2), in one pass.
     """
 
     @staticmethod
@@ -92,17 +109,24 @@ class _Band(torch.autograd.Function):
         return products.as_strided((batch, rows, TILE, columns, TILE, window, window), strides)
 
     @staticmethod
-    def forward(ctx, products: Tensor, radius: int, grid: tuple[int, int, int]) -> Tensor:
-        ctx.radius, ctx.grid, ctx.like = radius, grid, products.shape
+    def forward(ctx, products: Tensor, radius: int, grid: tuple[int, int, int], slope: float) -> Tensor:
+        ctx.radius, ctx.grid, ctx.slope, ctx.like = radius, grid, slope, products.shape
         batch, rows, columns = grid
-        return _Band.view(products.contiguous(), radius, grid).reshape(batch, rows * TILE, columns * TILE, -1)
+        view = _Band.view(products.contiguous(), radius, grid)
+        found = view.new_empty(view.shape)
+        torch._C._nn.leaky_relu(view, slope, out=found)
+        found = found.view(batch, rows * TILE, columns * TILE, -1)
+        ctx.save_for_backward(found)
+        return found
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        (found,) = ctx.saved_tensors
+        gradient = torch.where(found > 0, gradient, gradient * ctx.slope)  # the sign before is the sign after
         full = gradient.new_zeros(ctx.like)
         view = _Band.view(full, ctx.radius, ctx.grid)
         view.copy_(gradient.reshape(view.shape))
-        return full, None, None
+        return full, None, None, None
 
 
 def band_mask(radius: int, values: Tensor) -> Tensor:
@@ -117,17 +141,46 @@ def expected_position(scores: Tensor, height: int, width: int, reach: int = 2) -
 
     Only positions within `reach` of the best one take part: a softmax over all of them would be drawn to the middle.
     """
-    ys = torch.arange(height, device=scores.device, dtype=scores.dtype).repeat_interleave(width).view(1, -1, 1, 1)
-    xs = torch.arange(width, device=scores.device, dtype=scores.dtype).repeat(height).view(1, -1, 1, 1)
-    best = scores.argmax(1, keepdim=True)
-    far = torch.maximum((ys - best // width).abs(), (xs - best % width).abs()) > reach
-    weights = torch.softmax(scores.masked_fill(far, -torch.inf), 1)
-    return torch.cat([(weights * x).sum(1, keepdim=True) for x in (xs, ys)], 1)
+    near, places = _positions(height, width, reach, scores.device, scores.dtype)
+    best = scores.argmax(1)  # (B, H, W)
+    weights = torch.softmax(scores.permute(0, 2, 3, 1) + near[best], -1)
+    return _mean_of(weights, places)
 
 
-def expected_displacement(correlation: Tensor, radius: int, temperature: Tensor) -> Tensor:
-    """Mean displacement (x, y) under the softmax of a local correlation: (B, (2r+1)^2, H, W) -> (B, 2, H, W)."""
-    steps = torch.arange(-radius, radius + 1, device=correlation.device, dtype=correlation.dtype)
+@made_once
+def _positions(height: int, width: int, reach: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """For each best position 0 at those within reach and -inf at others (h*w, h*w), and all positions (h*w, 2) as (x, y)."""
+    ys = torch.arange(height, device=device, dtype=dtype).repeat_interleave(width)
+    xs = torch.arange(width, device=device, dtype=dtype).repeat(height)
+    far = torch.maximum((ys - ys[:, None]).abs(), (xs - xs[:, None]).abs()) > reach
+    return torch.zeros_like(far, dtype=dtype).masked_fill_(far, -torch.inf), torch.stack((xs, ys), 1)
+
+
+def expected_displacement(
+    correlation: Tensor, radius: int, temperature: Tensor | float, start: Tensor | None = None, unit: float = 1.0
+) -> Tensor:
+    """Mean displacement (x, y) under the softmax of a local correlation: (B, (2r+1)^2, H, W) -> (B, 2, H, W).
+
+    In `unit`s, added to a `start` (B, 2, H, W) if there is one.
+    """
+    steps = _displacements(radius, unit, correlation.device, correlation.dtype)
+    return _mean_of(torch.softmax(correlation.permute(0, 2, 3, 1) * temperature, -1), steps, start)
+
+
+@made_once
+def _displacements(radius: int, unit: float, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """((2r+1)^2, 2), in the order of the local correlation."""
+    steps = torch.arange(-radius, radius + 1, device=device, dtype=dtype) * unit
     dy, dx = torch.meshgrid(steps, steps, indexing="ij")
-    weights = torch.softmax(correlation * temperature, 1)
-    return torch.einsum("bkhw,ck->bchw", weights, torch.stack((dx.flatten(), dy.flatten())))
+    return torch.stack((dx.flatten(), dy.flatten()), 1)
+
+
+def _mean_of(weights: Tensor, values: Tensor, start: Tensor | None = None) -> Tensor:
+    """Weighted sums of values (K, 2), and a start (B, 2, H, W): (B, H, W, K) -> (B, 2, H, W)."""
+    batch, height, width, count = weights.shape
+    rows = weights.reshape(-1, count)
+    if start is None:
+        found = rows @ values
+    else:
+        found = torch.addmm(start.permute(0, 2, 3, 1).reshape(-1, 2), rows, values)
+    return found.view(batch, height, width, 2).permute(0, 3, 1, 2)

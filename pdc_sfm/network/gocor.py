@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pdc_sfm.network.correlation import Tiles, band_mask
+from pdc_sfm.network.constants import chunk_size
+from pdc_sfm.network.correlation import Tiles, band_mask, cut
 
 BINS, SPACING = 10, 0.5
 
@@ -79,8 +80,9 @@ class LocalGOCor(nn.Module):
         if self.iterations == 0:
             return initial
         tiles = Tiles.of(reference, self.radius)
-        filters = tiles.cut(initial)
-        chunk = filters.shape[0] if torch.is_grad_enabled() else CHUNK
+        filters = cut(initial)
+        largest = 4 * filters.shape[1] * tiles.neighbours.shape[1]
+        chunk = filters.shape[0] if torch.is_grad_enabled() else chunk_size(CHUNK, largest, filters.device)
         pieces = [self._optimise(w, n, channels) for w, n in zip(filters.split(chunk), tiles.neighbours.split(chunk))]
         return tiles.join(torch.cat(pieces))
 

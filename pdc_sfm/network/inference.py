@@ -17,6 +17,8 @@ def for_inference(network: PDCNet, precision: Precision = "float32") -> PDCNet:
     """
     network.eval().requires_grad_(False)
     network.precision = None if precision == "float32" else getattr(torch, precision)
+    for level in network.levels.values() if network.settings.soft_argmax else ():
+        level.fixed_sharpness = level.temperature.exp().item()
     for module in list(network.modules()):
         if isinstance(module, nn.Sequential) and len(module) == 2 and isinstance(module[1], nn.BatchNorm2d):
             module[0] = nn.utils.fuse_conv_bn_eval(module[0], module[1])

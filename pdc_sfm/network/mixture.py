@@ -13,6 +13,11 @@ from pdc_sfm.network.settings import MixtureSettings
 SQRT2 = math.sqrt(2.0)
 
 
+def at_least_float32(x: Tensor) -> Tensor:
+    """As it is, or in float32 if it has 16 bits."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 class Constraint(nn.Module):
     """Maps the predicted h to log-variances within each component's bounds (Eq. 3-4), for one branch."""
 
@@ -33,30 +38,39 @@ class Constraint(nn.Module):
         return 2 if m.first == "bounded" else 1
 
     def forward(self, h: Tensor) -> Tensor:
-        """h (B, inputs, H, W) -> log-variances (B, M, H, W)."""
+        """h (B, inputs, H, W) -> log-variances (B, M, H, W), in float32 at least: 16 bits cannot hold an image's area."""
         m = self.settings
+        h = at_least_float32(h)
         if not m.constrained:
             return h
         if m.components == 1:
             return self._bounded(h, 1.0)
-        first = F.logsigmoid(h[:, :1]) if m.first == "bounded" else torch.zeros_like(h[:, :1])
-        parts = [first, self._bounded(h[:, -1:], 2.0)]
+        second = self._bounded(h[:, -1:], 2.0)
         if m.components == 3:  # the outliers' own component: sigma_3^2 = beta_2^+ (appendix, number of components)
-            parts.append(torch.zeros_like(first) + self._upper(h).log())
-        return torch.cat(parts, 1)
+            second = torch.cat((second, self._widest(second)), 1)
+        if m.first == "bounded":
+            return torch.cat((F.logsigmoid(h[:, :1]), second), 1)
+        return F.pad(second, (0, 0, 0, 0, 1, 0))  # sigma_1 = 1: its logarithm is zero
 
-    def _upper(self, like: Tensor) -> Tensor:
+    def _widest(self, like: Tensor) -> Tensor:
         if self.settings.learned_bounds:
-            return 1 + F.softplus(self.lower) + self.upper.exp()
-        return like.new_tensor(float(self.area))
+            return torch.zeros_like(like) + self._learned()[1].log()
+        return torch.full_like(like, math.log(self.area))
+
+    def _learned(self) -> tuple[Tensor, Tensor]:
+        """The bounds of sigma_2^2."""
+        lower = 1 + F.softplus(self.lower)
+        return lower, lower + self.upper.exp()
 
     def _bounded(self, h: Tensor, lower: float) -> Tensor:
         if self.settings.upper == "infinite":
             return torch.log(lower + h.exp())
-        upper = self._upper(h)
-        low = 1 + F.softplus(self.lower) if self.settings.learned_bounds else lower
         # the shift by log B makes h = 0 a small variance
-        return torch.log(low + (upper - low) * torch.sigmoid(h - upper.log()))
+        if self.settings.learned_bounds:
+            low, upper = self._learned()
+            return torch.log(low + (upper - low) * torch.sigmoid(h - upper.log()))
+        share = torch.sigmoid(h - math.log(self.area))
+        return torch.rsub(share, lower, alpha=lower - self.area).log()  # low + (B - low) * share, in one kernel
 
 
 def p_r(log_var: Tensor, logits: Tensor, radius: float = 1.0) -> Tensor:

@@ -9,10 +9,10 @@ from torch.nn import functional as F
 from pdc_sfm.network.backbone import build_backbone
 from pdc_sfm.network.code import LOW_SIZE, ImageCode, LevelOutput
 from pdc_sfm.network.confidence_head import Judge
-from pdc_sfm.network.correlation import Tiles, expected_displacement, expected_position, global_correlation
-from pdc_sfm.network.decoder import Refinement, ResidualDecoder
+from pdc_sfm.network.correlation import Tiles, cut_mean, expected_displacement, expected_position, global_correlation
+from pdc_sfm.network.decoder import SLOPE, Refinement, ResidualDecoder
 from pdc_sfm.network.gocor import GlobalGOCor, LocalGOCor
-from pdc_sfm.network.mixture import Constraint
+from pdc_sfm.network.mixture import Constraint, at_least_float32
 from pdc_sfm.network.settings import NetworkSettings
 from pdc_sfm.network.uncertainty import Predictor, SliceMLP, SliceModule
 from pdc_sfm.network.warp import pixel_grid, rescale_flow, resize, resize_area, warp
@@ -57,6 +57,10 @@ class PDCNet(nn.Module):
 
     def encode(self, images: Tensor) -> ImageCode:
         """Images of one size, RGB in [0, 1], (B, 3, H, W) -> their code."""
+        with _full_precision(images):
+            return self._encode(images)
+
+    def _encode(self, images: Tensor) -> ImageCode:
         size = (images.shape[-2], images.shape[-1])
         high_size = tuple(max(LOW_SIZE, side // 8 * 8) for side in size)
         if self.backbone_low is None and high_size == (LOW_SIZE, LOW_SIZE):  # both branches see the same
@@ -70,7 +74,8 @@ class PDCNet(nn.Module):
     def encode_low(self, images: Tensor) -> ImageCode:
         """As `encode`, of the 256x256 branch alone: a code for `decode(..., last_level=3)`."""
         size = (images.shape[-2], images.shape[-1])
-        return self._code(self._low_features(images), size, (LOW_SIZE, LOW_SIZE))
+        with _full_precision(images):
+            return self._code(self._low_features(images), size, (LOW_SIZE, LOW_SIZE))
 
     def _low_features(self, images: Tensor) -> dict[int, Tensor]:
         backbone = self.backbone_low or self.backbone_high
@@ -95,7 +100,7 @@ class PDCNet(nn.Module):
             found = function(*inputs)
         if isinstance(found, dict):
             return {key: x.float() for key, x in found.items()}
-        return tuple(None if x is None else x.float() for x in found)
+        return found.float() if isinstance(found, Tensor) else tuple(x.float() for x in found)
 
     @staticmethod
     def _resized(images: Tensor, size: tuple[int, int]) -> Tensor:
@@ -110,20 +115,25 @@ class PDCNet(nn.Module):
 
         `passes` is the most of each level; None: as many as the network was trained for.
         """
+        with _full_precision(reference.features[4]):
+            return tuple(self._decode(reference, query, last_level, passes))
+
+    def _decode(self, reference: ImageCode, query: ImageCode, last_level: int, passes: int | None):
         low = (LOW_SIZE, LOW_SIZE)
         output, feature = self._decode_global(reference, query)
-        outputs = [output]
+        yield output
         for level in self.settings.levels[1:]:
             if level < last_level:
                 break
             sizes = (low, low) if level == 3 else (reference.high_size, query.high_size)
             up = self._upsample(level, self._passed(output), feature, sizes, reference.features[level].shape[-2:])
+            compared = _compared(reference, query, level)
             for number in range(min(self.passes[level], passes or self.passes[level])):
                 if number:  # the level starts again from where it ended
-                    up = Upsampled(*_flow_and_mixture(self._passed(output), self.settings.propagate), up.feature)
-                output, feature = self._decode_local(level, up, reference, query, sizes)
-                outputs.append(output)
-        return tuple(outputs)
+                    passed = self._passed(output)
+                    up = Upsampled(passed.flow, self._mixture_of(passed), up.feature)
+                output, feature = self._decode_local(level, up, *compared, sizes)
+                yield output
 
     def _passed(self, output: LevelOutput) -> LevelOutput:
         """What the next level or pass receives of an estimate."""
@@ -140,19 +150,20 @@ class PDCNet(nn.Module):
     def _decode_global(self, reference: ImageCode, query: ImageCode) -> tuple[LevelOutput, Tensor]:
         """Level 4: every position against every position of 16x16 maps."""
         level = self.levels["4"]
-        ref, qry = reference.features[4], query.features[4]
+        ref, qry = (at_least_float32(code.features[4]) for code in (reference, query))
         plain = global_correlation(ref, qry)
         correlation = self.global_gocor(ref, qry) if self.settings.correlation == "gocor" else plain
-        zeros = ref.new_zeros(ref.shape[0], 2, GRID, GRID)
-        feature, position = self._run(level.decoder, torch.cat((F.leaky_relu(correlation, 0.1), zeros), 1))
-        cells = (position + 1) * ((GRID - 1) / 2) - pixel_grid(GRID, GRID, like=position)
-        if self.settings.soft_argmax:  # the decoder then corrects the correlation's own answer, zero being the middle
-            scores = plain * level.temperature.exp()  # both ways: a match is the best of its row and of its column
+        volume = F.pad(F.leaky_relu(correlation, 0.1), (0, 0, 0, 0, 0, 2))  # two channels of zeros, where there is no flow yet
+        feature, position = self._run(level.decoder, volume)
+        if self.settings.soft_argmax:  # the decoder then corrects the correlation's own answer, zero being no correction
+            scores = plain * level.sharpness  # both ways: a match is the best of its row and of its column
             scores = scores.log_softmax(1) + scores.flatten(2).log_softmax(2).view_as(scores)
-            cells = cells - (GRID - 1) / 2 + expected_position(scores, GRID, GRID)
-        flow = cells * (LOW_SIZE / GRID)
+            start = expected_position(scores, GRID, GRID) - pixel_grid(GRID, GRID, like=position)
+        else:
+            start = (GRID - 1) / 2 - pixel_grid(GRID, GRID, like=position)
+        flow = torch.add(start, position, alpha=(GRID - 1) / 2) * (LOW_SIZE / GRID)
         slices = _unit(F.relu(plain)) if level.slices is not None else None
-        log_var, logits = self._run(level.mixture, slices, feature, None)
+        log_var, logits = self._mixture(level, slices, feature, [])
         return LevelOutput(4, flow, log_var, logits, (LOW_SIZE,) * 2, (LOW_SIZE,) * 2), feature
 
     def _upsample(self, level: int, previous: LevelOutput, feature: Tensor, sizes, shape) -> Upsampled:
@@ -162,40 +173,47 @@ class PDCNet(nn.Module):
             flow = rescale_flow(resize(previous.flow, shape), ((LOW_SIZE,) * 2, sizes[0]), ((LOW_SIZE,) * 2, sizes[1]))
         else:
             flow = module.up_flow(previous.flow)
-        mixture = _flow_and_mixture(previous, self.settings.propagate)[1]
-        mixture = None if mixture is None else resize(mixture, shape)
+        mixture = [resize(x, shape) for x in self._mixture_of(previous)]
         return Upsampled(flow, mixture, None if module.up_feature is None else module.up_feature(feature))
 
-    def _decode_local(self, number, up, reference, query, sizes) -> tuple[LevelOutput, Tensor]:
-        """Levels 3 to 0: each position against a window around where the flow so far points."""
+    def _mixture_of(self, output: LevelOutput) -> list[Tensor]:
+        """What of an estimate's mixture is handed on: nothing where there is none or it is not to be handed on."""
+        return [output.log_var, output.logits] if output.log_var is not None and self.settings.propagate else []
+
+    def _mixture(self, level: Level, slices: Tensor | None, feature: Tensor, previous: list[Tensor]):
+        """-> log-variances and logits (B, M, h, w) each, or None twice for the flow-only baseline."""
+        if level.predictor is None:
+            return None, None
+        raw = self._run(level.raw_mixture, slices, feature, *previous)
+        h, logits = raw.split((level.constraint.inputs, raw.shape[1] - level.constraint.inputs), 1)
+        return level.constraint(h), logits
+
+    def _decode_local(self, number, up, references, query, sizes) -> tuple[LevelOutput, Tensor]:
+        """Levels 3 to 0: each position against a window around where the flow so far points.
+
+        `references` are the reference's features, and its filters where it has them, cut into tiles.
+        """
         level, stride = self.levels[str(number)], self.strides[number]
-        warped = warp(query.features[number], up.flow / stride)
-        plain, correlation = self._correlate(warped, reference, number)
-        inputs = [correlation, up.flow, up.feature, up.mixture]
-        feature, residual = self._run(level.decoder, torch.cat([x for x in inputs if x is not None], 1))
-        if self.settings.soft_argmax:
-            residual = residual + stride * expected_displacement(plain, level.radius, level.temperature.exp())
+        tiles = Tiles.of(warp(query, up.flow, stride), level.radius)
+        correlations = [tiles.windows(tiles.multiply(x), SLOPE) for x in references]
+        plain = correlations[0]
+        inputs = [correlations[-1], up.flow, *([] if up.feature is None else [up.feature]), *up.mixture]
+        feature, residual = self._run(level.decoder, torch.cat(inputs, 1))
         flow = up.flow + residual
+        if self.settings.soft_argmax:
+            flow = expected_displacement(plain, level.radius, level.sharpness, flow, stride)
         predictor_feature = feature
         if level.refinement is not None:
             context, correction = self._run(level.refinement, torch.cat((feature, flow), 1))
             flow, predictor_feature = flow + correction, feature + context
-        previous = up.flow if up.mixture is None else torch.cat((up.mixture, up.flow), 1)
-        log_var, logits = self._run(level.mixture, plain, predictor_feature, previous)
+        log_var, logits = self._mixture(level, plain, predictor_feature, [*up.mixture, up.flow])
         return LevelOutput(number, flow, log_var, logits, *sizes), feature
-
-    def _correlate(self, warped: Tensor, reference: ImageCode, number: int) -> tuple[Tensor, Tensor]:
-        """Local correlation of the warped query with the reference's features, and with its filters where it has them."""
-        tiles = Tiles.of(warped, self.levels[str(number)].radius)
-        maps = [reference.features[number]] + ([reference.filters[number]] if reference.filters else [])
-        found = [F.leaky_relu(tiles.windows(tiles.products(x)), 0.1) for x in maps]
-        return found[0], found[-1]
 
 
 class Upsampled:
     """What a level receives from the one before it."""
 
-    def __init__(self, flow: Tensor, mixture: Tensor | None, feature: Tensor | None):
+    def __init__(self, flow: Tensor, mixture: list[Tensor], feature: Tensor | None):
         self.flow, self.mixture, self.feature = flow, mixture, feature
 
 
@@ -224,6 +242,7 @@ class Level(nn.Module):
         )
         if s.soft_argmax:
             self.temperature = nn.Parameter(torch.tensor(3.4))  # logarithm
+        self.fixed_sharpness: float | None = None  # its exponential, once training has ended
         self.slices = self.predictor = None
         self.uses_feature = s.uncertainty in ("both", "common")
         if s.uncertainty == "none":
@@ -241,17 +260,22 @@ class Level(nn.Module):
             s.slice_channels[-1] + width + mixture + (0 if is_global else 2), s.predictor_channels, outputs
         )
 
-    def mixture(self, slices: Tensor | None, feature: Tensor, previous: Tensor | None):
-        """-> log-variances and logits (B, M, h, w) each, or None twice for the flow-only baseline."""
-        if self.predictor is None:
-            return None, None
+    @property
+    def sharpness(self) -> Tensor | float:
+        """The factor of the correlation in its softmax."""
+        return self.temperature.exp() if self.fixed_sharpness is None else self.fixed_sharpness
+
+    def raw_mixture(self, slices: Tensor | None, feature: Tensor, *previous: Tensor) -> Tensor:
+        """What the predictor says of the mixture: h and the logits (B, inputs + M, h, w)."""
         if self.slices is None:
-            x = self.predictor(feature)
-        else:
-            inputs = [self.slices(slices), feature if self.uses_feature else None, previous]
-            x = self.predictor(torch.cat([part for part in inputs if part is not None], 1))
-        h, logits = x.split((self.constraint.inputs, x.shape[1] - self.constraint.inputs), 1)
-        return self.constraint(h), logits
+            return self.predictor(feature)
+        return self.predictor(torch.cat([self.slices(slices), *([feature] if self.uses_feature else []), *previous], 1))
+
+
+def _compared(reference: ImageCode, query: ImageCode, level: int) -> tuple[list[Tensor], Tensor]:
+    """What the passes of a level compare: the reference's features, and its filters, cut into tiles; the query's features."""
+    maps = [group[level] for group in (reference.features, reference.filters) if group]
+    return [cut_mean(at_least_float32(x)) for x in maps], at_least_float32(query.features[level])
 
 
 def _unit(x: Tensor) -> Tensor:
@@ -259,11 +283,9 @@ def _unit(x: Tensor) -> Tensor:
     return x / torch.sqrt((x * x).sum(1, keepdim=True) + 1e-6)
 
 
-def _flow_and_mixture(output: LevelOutput, propagate: bool) -> tuple[Tensor, Tensor | None]:
-    """The two parts of an estimate that are handed on; no mixture where there is none or it is not to be handed on."""
-    if output.log_var is None or not propagate:
-        return output.flow, None
-    return output.flow, torch.cat((output.log_var, output.logits), 1)
+def _full_precision(like: Tensor):
+    """What is not chosen to run in 16 bits (`PDCNet._run`) does not, whatever surrounds the network."""
+    return torch.autocast(like.device.type, enabled=False)
 
 
 def _detached(output: LevelOutput) -> LevelOutput:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from pdc_sfm.network.constants import chunk_size
 from pdc_sfm.network.decoder import conv_bn, leaky
 
 CHUNK = 2048  # slices processed together, so that their activations stay in the processor's cache
@@ -33,7 +34,8 @@ class SliceModule(nn.Module):
             vectors = self._rest(self.conv_0(slices))
         else:
             matrix, bias = self._first_as_matrix(side, slices)
-            parts = slices.flatten(1).split(slices.shape[0] if torch.is_grad_enabled() else CHUNK)
+            chunk = chunk_size(CHUNK, 4 * matrix.shape[1], slices.device)
+            parts = slices.flatten(1).split(slices.shape[0] if torch.is_grad_enabled() else chunk)
             vectors = torch.cat([self._rest(self._first(part, matrix, bias)) for part in parts])
         return vectors.view(batch, height, width, -1).permute(0, 3, 1, 2)
 

@@ -6,25 +6,38 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pdc_sfm.network.constants import channels, made_once
+
 
 def pixel_grid(height: int, width: int, like: Tensor) -> Tensor:
-    """Pixel indices (x, y) of every pixel: (1, 2, H, W)."""
-    ys = torch.arange(height, device=like.device, dtype=like.dtype)
-    xs = torch.arange(width, device=like.device, dtype=like.dtype)
+    """Pixel indices (x, y) of every pixel: (1, 2, H, W). It is shared: not to be written to."""
+    return _pixel_grid(height, width, like.device, like.dtype)
+
+
+@made_once
+def _pixel_grid(height: int, width: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    ys = torch.arange(height, device=device, dtype=dtype)
+    xs = torch.arange(width, device=device, dtype=dtype)
     y, x = torch.meshgrid(ys, xs, indexing="ij")
     return torch.stack((x, y))[None]
 
 
-def warp(query: Tensor, flow: Tensor) -> Tensor:
-    """Sample `query` at x + flow(x): bilinear, zeros outside. Query and flow may differ in size.
+def warp(query: Tensor, flow: Tensor, stride: int = 1) -> Tensor:
+    """Sample `query` at x + flow(x) / stride: bilinear, zeros outside. Query and flow may differ in size.
 
-    query (B, C, Hq, Wq), flow (B, 2, H, W) in pixels of the query map -> (B, C, H, W)
+    query (B, C, Hq, Wq), flow (B, 2, H, W) in pixels, of which a cell of the query map has `stride` -> (B, C, H, W)
     """
-    height, width = query.shape[-2:]
-    points = flow + pixel_grid(*flow.shape[-2:], like=flow)
-    scale = points.new_tensor((max(width - 1, 1), max(height - 1, 1))).view(1, 2, 1, 1)
-    grid = (2 * points / scale - 1).permute(0, 2, 3, 1)
+    start, factor = _sampling(tuple(flow.shape[-2:]), tuple(query.shape[-2:]), stride, flow.device, flow.dtype)
+    grid = torch.addcmul(start, flow, factor).permute(0, 2, 3, 1)
     return F.grid_sample(query, grid.to(query.dtype), mode="bilinear", padding_mode="zeros", align_corners=True)
+
+
+@made_once
+def _sampling(size, query_size, stride: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Where no flow points, in [-1, 1] over the query (1, 2, H, W), and what a pixel of flow adds to it (1, 2, 1, 1)."""
+    steps = [2 / max(side - 1, 1) for side in query_size[::-1]]
+    start = _pixel_grid(*size, device, dtype) * channels(tuple(steps), device, dtype) - 1
+    return start, channels(tuple(step / stride for step in steps), device, dtype)
 
 
 def resize(x: Tensor, size: tuple[int, int]) -> Tensor:
@@ -49,11 +62,11 @@ def rescale_flow(
     """
     (rh0, rw0), (rh1, rw1) = reference_sizes
     (qh0, qw0), (qh1, qw1) = query_sizes
-    scale_q = flow.new_tensor((qw1 / qw0, qh1 / qh0)).view(1, 2, 1, 1)
-    ratio = flow.new_tensor((qw1 / qw0 * rw0 / rw1 - 1, qh1 / qh0 * rh0 / rh1 - 1)).view(1, 2, 1, 1)
-    flow = flow * scale_q
+    per_axis = lambda x, y: channels((x, y), flow.device, flow.dtype)  # noqa: E731
+    scaled = flow * per_axis(qw1 / qw0, qh1 / qh0)
     if (qw1 * rw0, qh1 * rh0) == (qw0 * rw1, qh0 * rh1):
-        return flow
-    cell = flow.new_tensor((rw1 / flow.shape[-1], rh1 / flow.shape[-2])).view(1, 2, 1, 1)
+        return scaled
+    ratio = per_axis(qw1 / qw0 * rw0 / rw1 - 1, qh1 / qh0 * rh0 / rh1 - 1)
+    cell = per_axis(rw1 / flow.shape[-1], rh1 / flow.shape[-2])
     corner_coordinates = (pixel_grid(*flow.shape[-2:], like=flow) + 0.5) * cell
-    return flow + corner_coordinates * ratio
+    return scaled + corner_coordinates * ratio

@@ -7,7 +7,7 @@ import torch
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.network import COMPACT, ImageCode, MixtureSettings, NetworkSettings, PDCNet, for_inference
-from pdc_sfm.network.model import Upsampled
+from pdc_sfm.network.model import Upsampled, _compared
 
 SMALL = replace(
     COMPACT,
@@ -83,8 +83,9 @@ def test_a_level_with_several_passes_starts_each_from_where_the_last_one_ended()
     assert [o.level for o in b] == [4, 3, 3, 3, 2, 2, 1]
     assert_same(b[:2], a[:2], tolerance=0)
     by_hand, last = network(), a[1]
-    up = Upsampled(last.flow, torch.cat((last.log_var, last.logits), 1), None)
-    again, _ = by_hand._decode_local(3, up, by_hand.encode(x), by_hand.encode(y), (last.reference_size,) * 2)
+    up = Upsampled(last.flow, [last.log_var, last.logits], None)
+    compared = _compared(by_hand.encode(x), by_hand.encode(y), 3)
+    again, _ = by_hand._decode_local(3, up, *compared, (last.reference_size,) * 2)
     assert_same(b[2:3], [again], tolerance=0)
     assert (b[2].flow - b[1].flow).abs().max() > 0.01
 
