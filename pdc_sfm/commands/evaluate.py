@@ -16,6 +16,7 @@ SUBVERBS = {
     "homographies": "pairs made from any folder of photographs, of kinds from easy to hard",
     "homography-pair": "two photographs of a plane and the homography between them",
     "homography-sets": "folders of photographs of planes with homographies: Oxford's affine set, HPatches",
+    "pairs": "listed pairs with a relative pose, a homography or points set by hand",
     "epipolar": "photographs with known cameras: matches near the epipolar line, relative poses",
     "scene": "the built-in scene: flow, confidence and poses by day and by night",
     "megadepth": "MegaDepth's 1600 test pairs: PCK",
@@ -31,6 +32,7 @@ OWN = (
     "homographies",
     "homography-pair",
     "homography-sets",
+    "pairs",
     "epipolar",
     "scene",
 )  # the others are datasets, one module for all

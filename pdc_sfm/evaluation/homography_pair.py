@@ -20,7 +20,7 @@ def read_homography(path: Path) -> np.ndarray:
         numbers = np.array(path.read_text(encoding="utf-8").replace(",", " ").split(), float)
     except (OSError, ValueError) as error:
         raise FormatError(f"cannot read a homography from {path}: {error}") from None
-    return _checked(numbers, path)
+    return checked_homography(numbers, path)
 
 
 def _read_opencv(path: Path) -> np.ndarray:
@@ -33,10 +33,11 @@ def _read_opencv(path: Path) -> np.ndarray:
         matrices = [storage.getNode(name).mat() for name in storage.root().keys()]
     except (cv2.error, SystemError):  # OpenCV's constructor wraps its own error
         raise FormatError(f"cannot read a homography from {path}: not a file of OpenCV's") from None
-    return _checked(np.concatenate([m.ravel() for m in matrices if m is not None] or [np.zeros(0)]), path)
+    return checked_homography(np.concatenate([m.ravel() for m in matrices if m is not None] or [np.zeros(0)]), path)
 
 
-def _checked(numbers: np.ndarray, path: Path) -> np.ndarray:
+def checked_homography(numbers: np.ndarray, path: Path | str) -> np.ndarray:
+    """Nine numbers as a matrix; `path` says in errors where they come from."""
     if numbers.size != 9 or not np.isfinite(numbers).all():
         raise FormatError(f"{path} holds {numbers.size} numbers: a homography is nine, row by row")
     matrix = numbers.reshape(3, 3)

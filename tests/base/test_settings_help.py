@@ -122,7 +122,7 @@ VERBS = {
     "reconstruct": ["pdc_sfm.colmap.mapping.reconstruction:ReconstructionSettings"],
     "triangulate": ["pdc_sfm.colmap.mapping.triangulation:TriangulationSettings"],
     "localize": ["pdc_sfm.colmap.localization.localize_sfm:LocalizationSettings"],
-    "scene": ["pdc_sfm.scenes.settings:SceneSettings"],
+    "scene": ["pdc_sfm.scenes.settings:SceneSettings", "pdc_sfm.scenes.settings:WorldSettings"],
     "demo": ["pdc_sfm.demo.settings:demo_settings", "pdc_sfm.demo.settings:PhotographSettings"],
     "aachen localize": [
         "pdc_sfm.aachen.localization:AachenSettings",
@@ -133,6 +133,7 @@ VERBS = {
     "evaluate homographies": ["pdc_sfm.evaluation.homographies:HomographySettings"],
     "evaluate homography-pair": ["pdc_sfm.matcher:MatchSettings"],
     "evaluate homography-sets": ["pdc_sfm.matcher:MatchSettings"],
+    "evaluate pairs": ["pdc_sfm.evaluation.pose_pairs:KnownCameraSettings"],
     "evaluate epipolar": ["pdc_sfm.evaluation.pose_pairs:KnownCameraSettings"],
     "evaluate scene": ["pdc_sfm.evaluation.scene_pairs:SceneEvaluationSettings"],
     "evaluate hpatches": ["pdc_sfm.evaluation.mma:MmaSettings"],

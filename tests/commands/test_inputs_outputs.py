@@ -40,6 +40,7 @@ COMMANDS = {
     "aachen localize": ["aachen", "localize", *AACHEN, "--retrieval", "pairs.txt"],
     "aachen challenge": ["aachen", "challenge", *AACHEN],
     "scene": ["scene", "--output", "OUT"],
+    "scene --kind": ["scene", "--kind", "room", "--photos", "photos", "--output", "OUT"],
     "demo": ["demo", "--images", "photos", "--output", "OUT"],
     "report": ["report", "OUT"],
     "train run": ["train", "run", *TRAIN, "--model", "model", "--images", "photos", "--scene", "scene"],
@@ -49,6 +50,7 @@ COMMANDS = {
     "evaluate homographies": ["evaluate", "homographies", "--images", "photos", "--output", "OUT"],
     "evaluate homography-pair": ["evaluate", "homography-pair", "photos/a.png", "photos/b.png", "pairs.txt", "--output", "OUT"],
     "evaluate homography-sets": ["evaluate", "homography-sets", "--images", "photos", "--output", "OUT"],
+    "evaluate pairs": ["evaluate", "pairs", "--list", "pairs.txt", "--images", "photos", "--output", "OUT"],
     "evaluate epipolar": ["evaluate", "epipolar", "--images", "photos", "--cameras", "names.txt", "--output", "OUT"],
     "evaluate scene": ["evaluate", "scene", "--scene", "scene", "--output", "OUT"],
     "evaluate megadepth": ["evaluate", "megadepth", "--data", "scene", "--images", "photos", "--output", "OUT"],
@@ -64,13 +66,14 @@ SAME = [
     ("aachen challenge", "model"), ("demo", "photos"), ("train run", "photos"), ("train run", "cutouts"),
     ("train run", "scene"), ("train run", "model"), ("train finetune", "photos"), ("train finetune", "model"),
     ("train calibrate", "weights.safetensors"), ("train preview", "photos/a.png"), ("evaluate homographies", "photos"),
-    ("evaluate homography-sets", "photos"), ("evaluate epipolar", "photos"), ("evaluate scene", "scene"),
+    ("evaluate homography-sets", "photos"), ("evaluate epipolar", "photos"), ("evaluate pairs", "photos"),
+    ("scene --kind", "photos"), ("evaluate scene", "scene"),
     ("evaluate megadepth", "photos"), ("evaluate megadepth", "scene"),
 ]  # fmt: skip
 WITH_IMAGES = [name for name, words in COMMANDS.items() if {"--images", "--photos"} & set(words)]
 WRITES_FOLDER = [
     name for name in COMMANDS
-    if name in ("match", "reconstruct", "triangulate", "scene", "demo", "report", "train run", "train finetune")
+    if name in ("match", "reconstruct", "triangulate", "scene", "scene --kind", "demo", "report", "train run", "train finetune")
     or name.startswith(("aachen", "evaluate"))
 ]  # fmt: skip
 WRITES_FILE = [name for name in COMMANDS if name not in WRITES_FOLDER]

@@ -18,13 +18,14 @@ def read_pose_list(path: Path, images: Path) -> list[PosePair]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise FormatError(f"cannot read {path}: {error.strerror or error}") from None
-    pairs = [_pair(line.split(), images, f"{path} line {n}") for n, line in enumerate(lines, 1) if line.strip()]
+    pairs = [pose_pair(line.split(), images, f"{path} line {n}") for n, line in enumerate(lines, 1) if line.strip()]
     if not pairs:
         raise FormatError(f"{path} lists no pair")
     return pairs
 
 
-def _pair(words: list[str], images: Path, where: str) -> PosePair:
+def pose_pair(words: list[str], images: Path, where: str) -> PosePair:
+    """The pair of one line's words."""
     if len(words) != WORDS:
         raise FormatError(f"{where}: {len(words)} words; a pair with ground truth has {WORDS}")
     try:

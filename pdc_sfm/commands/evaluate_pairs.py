@@ -1,0 +1,51 @@
+"""Judge matches on any pairs of images of which something is known, SIFT beside.
+
+A line of the list is `image0 image1` and one of: `rot0 rot1 K0 (9) K1 (9) T_1_from_0 (16)`, a relative pose as in the lists
+of ScanNet and YFCC; nine numbers of a homography (pixel indices), or the name of a file with it, beside the list; `points x0
+y0 x1 y1 ...`, places set by hand; `none`, nothing in common. Lines that begin with # are left out.
+
+Printed are the matches of a pair, the share within 5 px and beyond 20 px of the truth (of the epipolar line, where a pose is
+known; of places set by hand, the share that a match nearby confirms), how many of those beyond say P_1 > 0.5, and the error
+of poses (the larger of rotation and translation, degrees) with its AUC.
+
+Example:
+  pdc-sfm evaluate pairs --list kitchen/pairs_with_gt.txt --images kitchen/images
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.paths import Paths
+from pdc_sfm.progress import progress
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--list", type=Path, required=True, help="pairs and what is known of them")
+    parser.add_argument("--images", type=Path, required=True, help="folder of the images")
+    parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/pairs"), help="folder of the results")
+    parser.add_argument("--weights", help="weights file; without it the built-in model")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_settings(parser, "pdc_sfm.evaluation.pose_pairs:KnownCameraSettings")
+    parser.set_defaults(paths=Paths(images=("images",), inputs=("list", "weights"), folders=("output",)))
+
+
+def run(args: argparse.Namespace) -> None:
+    from pdc_sfm.evaluation.listed_pairs import evaluate_list, text
+    from pdc_sfm.evaluation.pair_list import read_pair_list
+    from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings
+    from pdc_sfm.evaluation.tables import write_json
+    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.settings import load_settings, to_dict
+
+    settings = load_settings(KnownCameraSettings, args.config, args.settings)
+    pairs = read_pair_list(args.list, args.images)
+    matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
+    with progress(None, "evaluation", "pair", len(pairs)) as bar:
+        result = evaluate_list(pairs, matcher, settings, bar.tell)
+    print(text(result, f"{len(pairs)} pairs of {args.list} (%, degrees)"))
+    summary = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), **result}
+    write_json(args.output / "results.json", summary)
+    print(args.output / "results.json")
