@@ -27,6 +27,7 @@ from pdc_sfm.engine.work import Found
 from pdc_sfm.images import read_image, resize_image, write_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.memory import keep_freed
 from pdc_sfm.network import PDCNET_PLUS, ImageCode, LevelOutput
 from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import load_settings
@@ -84,6 +85,7 @@ def measure(size: Size, matches: int, times: int = 7) -> HostTime:
     cells = max(1, (size[0] // 4) * (size[1] // 4))
     matcher = Matcher(InstantNetwork(min(1.0, matches / cells)))
     photograph = resize_image(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8), size)
+    keep_freed()  # as loading a network does
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
