@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from pdc_sfm.matches.select import SelectSettings, collect, select_matches
 from pdc_sfm.matches.snap import SnappedMatches, SnapSettings, snap_matches
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import Precision
+
+Codes = Literal["float32", "float16"]
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.field import Field
@@ -45,9 +47,9 @@ class PairResult:
 class Matcher:
     """A network with its settings: encode each image once, match any two codes."""
 
-    def __init__(self, network: PDCNet, settings: MatchSettings | None = None, device: str = "cpu"):
+    def __init__(self, network: PDCNet, settings: MatchSettings | None = None, device: str = "cpu", codes: Codes = "float32"):
         self.settings = settings or MatchSettings()
-        self.estimator = Estimator(network, self.settings.dense, device)
+        self.estimator = Estimator(network, self.settings.dense, device, codes)
 
     def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
         """The code of an RGB image, (H, W, 3) uint8; `.nbytes` is what keeping it costs."""
@@ -149,11 +151,12 @@ def load_matcher(
     settings: MatchSettings | None = None,
     device: str = "cpu",
     precision: Precision = "float32",
+    codes: Codes = "float32",
 ) -> Matcher:
     """A matcher with the weights of a file, or with the built-in model."""
     from pdc_sfm.weights import load_network
 
-    return Matcher(load_network(weights, device, precision), settings, device)
+    return Matcher(load_network(weights, device, precision), settings, device, codes)
 
 
 def match_images(

@@ -137,7 +137,7 @@ class Search:
 
         with torch.inference_mode():
             code = self.network.encode_low(prepare_image(view.render()).to(self.device))
-            output = self.network.decode(reference.code, code, last_level=3)[-1]
+            output = self.network.decode(reference.code.to(torch.float32), code, last_level=3)[-1]
         return from_level(
             on_host(output),
             reference.view.original_size,

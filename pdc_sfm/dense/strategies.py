@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -66,6 +66,7 @@ class Estimator:
     network: PDCNet
     settings: DenseSettings = field(default_factory=DenseSettings)
     device: str = "cpu"
+    codes: Literal["float32", "float16"] = "float32"  # as which codes are kept; the network computes in its own precision
 
     def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
         """The code of an image, (H, W, 3) uint8, at the resolution of the settings."""
@@ -295,6 +296,10 @@ class Estimator:
 
     def _decode(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> LevelOutput:
         references, queries = (_batch([pair[side].code for pair in pairs]) for side in (0, 1))
+        if self.codes != "float32":
+            import torch
+
+            references, queries = references.to(torch.float32), queries.to(torch.float32)
         return self.network.decode(references, queries)[-1]
 
     def _encode(self, view: View, name: str = "image") -> EncodedView:
@@ -306,6 +311,8 @@ class Estimator:
         with torch.inference_mode():
             image = prepare_image(view.render(), name).to(self.device)
             code = self.network.encode(image)
+            if self.codes != "float32":
+                code = code.to(getattr(torch, self.codes))
             return EncodedView(view, code, alignment.grey(image, code.high_size) if self._aligns else None)
 
     def _shrunk(self, encoded: EncodedView, factor: float, known: dict) -> EncodedView:

@@ -39,6 +39,7 @@ class RunSettings:
     weights: str | None = None  # a weights file; null: the built-in model
     device: str = "cpu"  # cpu or cuda
     precision: Precision = "float32"  # of convolutions; 16 bits are faster on a GPU, and change numbers a little
+    codes: Literal["float32", "float16"] = "float32"  # as which codes are kept; float16: twice as many, matches move < 0.001 px
     memory: str = "4GB"  # for codes of images that later pairs use again
     readers: int = 2  # threads that read images ahead
     batch: int = 1  # pairs of equal sizes at a time
@@ -150,6 +151,8 @@ def _made_by(settings: RunSettings, matcher: Matcher | None, anchors: Anchors | 
     made_by: dict[str, Any] = {"dense": to_dict(settings.dense), "select": to_dict(settings.select)}
     if settings.precision != "float32":
         made_by["precision"] = settings.precision
+    if settings.codes != "float32":
+        made_by["codes"] = settings.codes
     if matcher is None:
         made_by["weights"] = WeightsFile.of(settings.weights).fingerprint
     else:
@@ -184,4 +187,4 @@ def _load(settings: RunSettings) -> Matcher:
     from pdc_sfm.matcher import MatchSettings, load_matcher
 
     match = MatchSettings(settings.dense, settings.select, settings.snap)
-    return load_matcher(settings.weights, match, settings.device, settings.precision)
+    return load_matcher(settings.weights, match, settings.device, settings.precision, settings.codes)

@@ -198,6 +198,21 @@ def test_the_coarse_stage_of_retrieval_runs_on_the_device(gpu, network):
     assert count.syncs == 0, str(count)
 
 
+def test_codes_in_half_precision_take_half_the_memory_and_give_the_same_matches():
+    image = (255 * waves((272, 320))[0, 0].clamp(0, 1)).byte().numpy()[..., None].repeat(3, -1)
+    images = image, np.roll(image, (5, -7), (0, 1))
+    settings = MatchSettings(DenseSettings(min_side=None))
+    found, sizes = [], []
+    for kept in ("float32", "float16"):
+        matcher = Matcher(built_in(), settings, codes=kept)
+        codes = [matcher.encode(one) for one in images]
+        found.append(matcher.match(*codes))
+        sizes.append(codes[0].code.nbytes)
+    assert sizes[1] * 2 == sizes[0]
+    assert len(found[0]) > 500
+    assert abs(len(found[1]) - len(found[0])) <= 0.005 * len(found[0])
+
+
 @pytest.mark.parametrize("directions", ["mutual", "both", "forward"])
 def test_a_batch_of_both_directions_selects_what_each_alone_selects(as_on_a_gpu, directions):
     """Both directions as one batch, as on a GPU, and one after the other, as on a CPU."""
