@@ -13,7 +13,7 @@ SCRIPTS = sorted(FOLDER.glob("*.py"))
 HELPERS = {path.stem for path in FOLDER.parents[0].glob("tests/*.py")}
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
 def test_a_benchmark_needs_neither_a_changed_path_nor_the_tests(path):
     text = path.read_text()
     imported = set(re.findall(r"^\s*(?:from|import) (\w+)", text, re.M))
