@@ -89,24 +89,24 @@ def _pair(words: list[str], images: Path, beside: Path, where: str) -> ListedPai
             f"{where}: {' '.join(words)!r} names no truth: a pose, a homography, points, or the word none"
         )
     names, truth = words[:2], words[2:]
-    files = [images / name for name in names]
-    for file in files:
+    first, second = (images / name for name in names)
+    for file in (first, second):
         if not file.is_file():
             raise FormatError(f"{where}: there is no image {file}")
     name = " ".join(names)
     if len(words) == WORDS and truth[0] != "points":
-        return ListedPair("pose", name, *files, pose=pose_pair(words, images, where))
+        return ListedPair("pose", name, first, second, pose=pose_pair(words, images, where))
     if truth == ["none"]:
-        return ListedPair("none", name, *files)
+        return ListedPair("none", name, first, second)
     if truth[0] == "points":
         numbers = _numbers(truth[1:], where)
         if not numbers.size or numbers.size % 4:
             raise FormatError(f"{where}: {numbers.size} numbers after points; each place takes four, x0 y0 x1 y1")
-        return ListedPair("points", name, *files, points=numbers.reshape(-1, 4))
+        return ListedPair("points", name, first, second, points=numbers.reshape(-1, 4))
     if len(truth) == 1:
-        return ListedPair("homography", name, *files, homography=read_homography(beside / truth[0]))
+        return ListedPair("homography", name, first, second, homography=read_homography(beside / truth[0]))
     if len(truth) == 9:
-        return ListedPair("homography", name, *files, homography=checked_homography(_numbers(truth, where), where))
+        return ListedPair("homography", name, first, second, homography=checked_homography(_numbers(truth, where), where))
     raise FormatError(
         f"{where}: {len(truth)} words after the images; a pose takes {WORDS - 2}, a homography 9 or the name of its file, "
         "places the word points and four numbers each"

@@ -7,7 +7,7 @@ import pytest
 from photo_fakes import waves
 from readme_commands import ROOT, blocks
 
-from pdc_sfm.cli import main
+from pdc_sfm.cli import VERBS, main, make_parser
 from pdc_sfm.files import write_text
 from pdc_sfm.images import write_image
 from pdc_sfm.store.readers import open_features, open_matches
@@ -36,7 +36,7 @@ def run(source: str) -> dict:
 
 def test_there_is_an_example_of_each():
     assert len(PYTHON) == 3
-    assert len(SHELL) == 1
+    assert len(SHELL) == 4
 
 
 def test_a_detector_of_ones_own(home):
@@ -64,3 +64,10 @@ def test_a_matcher_of_ones_own(home):
         points = [feature_file.keypoints(name).points[matches[:, k]] for k, name in enumerate(("a.png", "b.png"))]
     assert len(matches) > 500
     np.testing.assert_allclose(np.median(points[0] - points[1], axis=0), SHIFT, atol=0.5)
+
+
+def test_the_commands_of_training_are_understood():
+    for line in SHELL[1:]:
+        program, *words = shlex.split(line)
+        assert program == "pdc-sfm"
+        assert make_parser(list(VERBS)).parse_args(words).verb in VERBS

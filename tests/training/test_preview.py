@@ -43,3 +43,39 @@ def test_a_wrong_setting_or_an_empty_folder_ends_with_one_line_and_code_2(photos
     assert preview(tmp_path / "empty", tmp_path / "sheet.png") == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "sheet.png").exists()
+
+
+def test_pairs_of_rendered_scenes_are_shown_alike(tmp_path, capsys):
+    words = [
+        "--kind",
+        "object",
+        "--output",
+        str(tmp_path / "object"),
+        "--workers",
+        "1",
+        "width=128",
+        "height=96",
+        "images=4",
+    ]
+    assert main(["scene", *words, "textures=4", "seed=3", "twin=0"]) == 0
+    sheet = tmp_path / "sheet.png"
+    shown = [
+        "train",
+        "preview",
+        "--scene",
+        str(tmp_path / "object"),
+        "--output",
+        str(sheet),
+        "--pairs",
+        "2",
+        "size=64,96",
+    ]
+    assert main(shown) == 0
+    assert read_image(sheet).shape == (24 + 4 + 2 * (64 + 4), 4 + 7 * (96 + 4), 3)
+
+
+def test_photographs_or_scenes_but_not_both_and_not_neither(photos, tmp_path, capsys):
+    output = ["--output", str(tmp_path / "sheet.png")]
+    for words in ([], ["--photos", str(photos), "--scene", str(photos)]):
+        assert main(["train", "preview", *words, *output]) == 2
+        assert "either --photos" in capsys.readouterr().err

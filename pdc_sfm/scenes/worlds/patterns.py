@@ -90,8 +90,8 @@ def _print(random: np.random.Generator) -> np.ndarray:
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz   "))
     for row in range(int(random.integers(2, 12))):
         text = "".join(letters[random.integers(0, len(letters), 24)])
-        size, y = random.uniform(0.35, 1.3), int(random.integers(10, SIDE))
+        height, y = random.uniform(0.35, 1.3), int(random.integers(10, SIDE))
         colour = tuple(float(c) for c in colours[row % 8])
         at = (int(random.integers(0, 60)), y)
-        cv2.putText(picture, text, at, cv2.FONT_HERSHEY_SIMPLEX, size, colour, 1 + row % 2, cv2.LINE_AA)
+        cv2.putText(picture, text, at, cv2.FONT_HERSHEY_SIMPLEX, height, colour, 1 + row % 2, cv2.LINE_AA)
     return picture * (1 + 0.05 * _noise(random, 5, 2)[..., None])

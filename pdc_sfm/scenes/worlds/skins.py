@@ -86,9 +86,9 @@ def _trilinear(levels: list[np.ndarray], x: np.ndarray, y: np.ndarray, level: np
 
 def _mirrored(points: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Pixel indices brought into the picture, mirrored about its edges, so that OpenCV need not search for them."""
-    size = np.array(size, points.dtype)
-    folded = np.mod(points + 0.5, 2 * size)
-    return np.minimum(folded, 2 * size - folded) - 0.5
+    extent = np.array(size, points.dtype)
+    folded = np.mod(points + 0.5, 2 * extent)
+    return np.minimum(folded, 2 * extent - folded) - 0.5
 
 
 def _sampled(picture: np.ndarray, points: np.ndarray) -> np.ndarray:
