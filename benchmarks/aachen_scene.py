@@ -1,4 +1,4 @@
-"""A generated scene in Aachen's layout through full localisation and through the challenge: recall of SIFT and of ours.
+"""A generated scene in Aachen's layout through full localization and through the challenge: recall of SIFT and of ours.
 
 pdc-sfm scene --layout aachen --output outputs/square
 python benchmarks/aachen_scene.py --dataset outputs/square --work outputs/benchmarks/aachen_scene
@@ -21,7 +21,7 @@ from pdc_sfm.colmap.io.cameras import read_camera_list
 from pdc_sfm.colmap.io.models import ReconstructionError
 from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.colmap.mapping.sift_files import match_sift
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall
 from pdc_sfm.pipeline.matching import Matcher, engine_matcher
@@ -57,7 +57,7 @@ def run(dataset: AachenDataset, work: Path, label: str, match: Matcher, matching
         print(f"{label:<12} challenge: {error}")
 
 
-def pair_queries(dataset: AachenDataset, path: Path, top: int, settings: RunSettings | None) -> Path:
+def pair_queries(dataset: AachenDataset, path: Path, top: int, settings: MatchingSettings | None) -> Path:
     """Each query with the images that retrieval finds, the same for all methods; without a network with all images."""
     queries, database = list(read_camera_list(dataset.queries)), list(read_reference(dataset, points=False).names)
     if settings is None or top >= len(database):
@@ -82,7 +82,7 @@ def main() -> None:
     dataset = AachenDataset(args.dataset, args.version)
     if not dataset.challenge_database.exists():
         write_challenge_files(dataset)
-    settings = load_settings(RunSettings, args.config, args.settings)
+    settings = load_settings(MatchingSettings, args.config, args.settings)
     try:
         known = settings if settings.weights is not None or built_in_path() else None
     except CheckpointError as error:

@@ -25,7 +25,7 @@ import h5py
 import numpy as np
 from scipy.spatial import cKDTree
 
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import load_settings
@@ -40,7 +40,7 @@ GRID = np.stack(np.meshgrid(np.arange(1.5, SIZE[0], 4), np.arange(1.5, SIZE[1], 
 FOOTPRINT = 140.0  # pixels from one camera to the next: those that are paired see about a third of each other's image
 SOME = np.arange(4000, dtype=np.int32)
 PARTNERS = 20  # nearest cameras of each, so that an image has 24 pairs; 26 in pairs-db-covis20
-PARTS = "transfer place_tracks add_new confirmed vote link read_image select write_keypoints write_matches".split()
+PARTS = "transfer fuse_tracks add_new confirmed vote link read_image select write_keypoints write_matches".split()
 
 
 @dataclass(frozen=True)
@@ -80,23 +80,23 @@ class Timed(Threads):
 def simulate(folder: Path, images: int, most: int, seed: int = 0) -> RawStore:
     """A journal of the pairs of so many cameras."""
     rng = np.random.default_rng(seed)
-    centres = rng.uniform(0, FOOTPRINT * np.sqrt(images), (images, 2))
+    centers = rng.uniform(0, FOOTPRINT * np.sqrt(images), (images, 2))
     turns = np.exp(rng.normal(0, 0.1, images) + 1j * rng.normal(0, 0.1, images))  # of images against the plane
-    near = cKDTree(centres).query(centres, min(images, PARTNERS + 1))[1]
+    near = cKDTree(centers).query(centers, min(images, PARTNERS + 1))[1]
     pairs = sorted({(min(i, j), max(i, j)) for i, row in enumerate(near.tolist()) for j in row[1:]})
     with open_raw_store(folder, {}, overwrite=True) as store:
         for pair in pairs:
-            found = _matches(centres[list(pair)], turns[list(pair)], rng, most)
+            found = _matches(centers[list(pair)], turns[list(pair)], rng, most)
             store.append((f"db/{pair[0]:06d}.jpg", f"db/{pair[1]:06d}.jpg"), found, (SIZE, SIZE))
     return RawStore(folder)
 
 
-def _matches(centres: np.ndarray, turns: np.ndarray, rng: np.random.Generator, most: int) -> RawMatches:
+def _matches(centers: np.ndarray, turns: np.ndarray, rng: np.random.Generator, most: int) -> RawMatches:
     """Both directions of a pair of cameras at two points (2, 2) of the plane."""
     halves = []
     for a, b in ((0, 1), (1, 0)):
-        plane = _turned(GRID - np.divide(SIZE, 2), 1 / turns[a]) + centres[a]
-        there = _turned(plane - centres[b], turns[b]) + np.divide(SIZE, 2)
+        plane = _turned(GRID - np.divide(SIZE, 2), 1 / turns[a]) + centers[a]
+        there = _turned(plane - centers[b], turns[b]) + np.divide(SIZE, 2)
         inside = ((there >= 0) & (there <= np.subtract(SIZE, 1))).all(1)
         halves.append((GRID[inside], there[inside] + rng.normal(0, 0.3, (inside.sum(), 2))))
     points = np.concatenate((np.stack(halves[0]), np.stack(halves[1][::-1])), 1)
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--profile", action="store_true", help="where the time goes")
     args = parser.parse_args()
-    tracks = load_settings(RunSettings, preset_path(args.preset)).tracks
+    tracks = load_settings(MatchingSettings, preset_path(args.preset)).tracks
     print(
         f"{args.images} images; {args.preset}: at most {tracks.max_keypoints} keypoints, cells of {tracks.cell_size:g}"
     )

@@ -13,7 +13,7 @@ def aggregate_by_dictionary(raw, max_error, cell_size, max_keypoints):
     for (name0, name1), matches in raw.items():
         for name, points in ((name0, matches.keypoints0), (name1, matches.keypoints1)):
             for cell, box, score in zip(
-                centres(points, max(cell_size, max_error)), centres(points, int(max_error)), matches.scores
+                centers(points, max(cell_size, max_error)), centers(points, int(max_error)), matches.scores
             ):
                 bins = votes[name].setdefault(cell, {})
                 bins[box] = bins.get(box, np.float32(0)) + score
@@ -26,7 +26,7 @@ def aggregate_by_dictionary(raw, max_error, cell_size, max_keypoints):
     return keypoints, matches
 
 
-def centres(points, size):
+def centers(points, size):
     return [tuple(point) for point in np.round(np.round((points + np.float32(0.5)) / size) * size - 0.5, 2)]
 
 

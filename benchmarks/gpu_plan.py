@@ -93,7 +93,9 @@ def processor_seconds(host: HostTime, assumed: Assumed) -> float:
     return host.worker(assumed.encodings) + host.journal + host.tracks
 
 
-def line(gpu: str, what: str, batch: int, encode: float, decode: float, processor: float, total: float, note: str) -> str:
+def line(
+    gpu: str, what: str, batch: int, encode: float, decode: float, processor: float, total: float, note: str
+) -> str:
     times = " ".join(f"{1e3 * value:9.2f}" for value in (encode, decode, processor))
     return f"{gpu:12} {what:22} {batch:5} {times} {1 / total:9.1f}  {note}"
 
@@ -140,7 +142,9 @@ def measure_here(args: argparse.Namespace, assumed: Assumed, hosts: dict[Size, H
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", nargs="+", choices=[gpu.name for gpu in GPUS], default=[gpu.name for gpu in GPUS])
-    parser.add_argument("--gpu", nargs=6, action="append", default=[], metavar="X", help="NAME and five numbers, see above")
+    parser.add_argument(
+        "--gpu", nargs=6, action="append", default=[], metavar="X", help="NAME and five numbers, see above"
+    )
     parser.add_argument("--networks", nargs="+", choices=("builtin", "pdcnet_plus"), default=["builtin", "pdcnet_plus"])
     parser.add_argument("--sizes", nargs="+", type=_size, default=[(640, 480)], metavar="WxH")
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 8], help="pairs at a time (1 8)")
@@ -148,7 +152,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--matches", type=int, default=10_000, help="of a pair (10,000)")
     parser.add_argument("--estimate", action="store_true", help="estimate where there is a GPU, too")
     for f in fields(Assumed):
-        parser.add_argument(f"--{f.name.replace('_', '-')}", type=float, default=f.default, metavar="X", help=f"({f.default:g})")
+        parser.add_argument(
+            f"--{f.name.replace('_', '-')}", type=float, default=f.default, metavar="X", help=f"({f.default:g})"
+        )
     return parser.parse_args()
 
 
@@ -164,7 +170,9 @@ def main() -> None:
     gpus += [Gpu(name, *map(float, numbers)) for name, *numbers in args.gpu]
     hosts = {size: measure(size, args.matches) for size in args.sizes}
     for (width, height), host in hosts.items():
-        parts = ", ".join(f"{name} {1e3 * getattr(host, name):.2f}" for name in ("prepare", "select", "journal", "tracks"))
+        parts = ", ".join(
+            f"{name} {1e3 * getattr(host, name):.2f}" for name in ("prepare", "select", "journal", "tracks")
+        )
         print(f"{width}x{height}: processor ms: read {1e3 * host.read:.2f} (beside), {parts}")
     if torch.cuda.is_available() and not args.estimate:
         measure_here(args, assumed, hosts)

@@ -66,7 +66,7 @@ def run_list(images: int, pairs: int) -> dict[str, float]:
     """Seconds and memory of a list."""
     import scipy.spatial  # noqa: F401
 
-    from pdc_sfm.engine.run import RunSettings, match_pairs
+    from pdc_sfm.engine.run import MatchingSettings, match_pairs
     from pdc_sfm.images import write_image
 
     listed = pair_list(images, pairs)
@@ -75,7 +75,7 @@ def run_list(images: int, pairs: int) -> dict[str, float]:
             write_image(Path(folder) / "images" / f"{i}.png", np.zeros((480, 640, 3), np.uint8))
         matcher, before = Simulated(), memory("VmRSS")
         start = time.process_time()
-        settings = RunSettings(memory=str(CODES), readers=0)
+        settings = MatchingSettings(memory=str(CODES), readers=0)
         match_pairs(listed, Path(folder) / "images", Path(folder) / "out", settings, matcher=matcher)
         return {"seconds": time.process_time() - start, "memory": memory("VmHWM") - before}
 

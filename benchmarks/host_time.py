@@ -22,7 +22,7 @@ import torch
 from assembly import assemble
 from assembly import simulate as simulate_matches
 
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.engine.work import Found
 from pdc_sfm.images import read_image, resize_image, write_image
 from pdc_sfm.matcher import Matcher
@@ -56,7 +56,7 @@ class InstantNetwork:
     """Answers with one flow, a shift, of which `share` of the cells are sure, as a network of the published kind would."""
 
     settings = PDCNET_PLUS
-    judge = confidence_head = None
+    confidence_head = None
 
     def __init__(self, share: float):
         self.share = share
@@ -75,7 +75,9 @@ class InstantNetwork:
             sure = torch.rand(len(reference), 1, height, width, generator=torch.Generator().manual_seed(0)) < self.share
             logits = torch.cat((torch.where(sure, 4.0, -4.0), torch.zeros_like(sure, dtype=torch.float32)), 1)
             log_var = torch.cat((torch.zeros(1, 1, height, width), torch.full((1, 1, height, width), 9.0)), 1)
-            output = LevelOutput(1, torch.zeros(shape), log_var.expand(shape), logits, reference.high_size, query.high_size)
+            output = LevelOutput(
+                1, torch.zeros(shape), log_var.expand(shape), logits, reference.high_size, query.high_size
+            )
             self.answers[key] = output
         return (self.answers[key],)
 
@@ -93,7 +95,8 @@ def measure(size: Size, matches: int, times: int = 7) -> HostTime:
             write_image(Path(folder) / "photograph.jpg", photograph)
             read = _median(lambda: read_image(Path(folder) / "photograph.jpg"), times)
             cost = assemble(
-                simulate_matches(Path(folder) / "raw", 36, matches), load_settings(RunSettings, preset_path("aachen")).tracks
+                simulate_matches(Path(folder) / "raw", 36, matches),
+                load_settings(MatchingSettings, preset_path("aachen")).tracks,
             )
         code = matcher.encode(photograph)
         prepare = _median(lambda: matcher.encode(photograph), times)
@@ -132,7 +135,13 @@ def main() -> None:
     args = parser.parse_args()
     host = measure(tuple(args.size), args.matches)
     print(f"{args.size[0]}x{args.size[1]}, {args.matches:,} matches a pair, milliseconds of one core")
-    for name, per in (("read", "image"), ("prepare", "image"), ("select", "pair"), ("journal", "pair"), ("tracks", "pair")):
+    for name, per in (
+        ("read", "image"),
+        ("prepare", "image"),
+        ("select", "pair"),
+        ("journal", "pair"),
+        ("tracks", "pair"),
+    ):
         print(f"  {name:8} {1e3 * getattr(host, name):7.2f} {per}")
 
 

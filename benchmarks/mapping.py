@@ -1,11 +1,11 @@
-"""Reconstruction and localisation of real scenes: SIFT's row, ours, and any other method's beside them.
+"""Reconstruction and localization of real scenes: SIFT's row, ours, and any other method's beside them.
 
 Needs folders `fountain-P11` (with cameras.json), `sacre_coeur` and `sceaux_castle`, each with `images/`:
 
     python benchmarks/mapping.py --scenes datasets/benchmarks/scenes --work outputs/benchmarks/mapping
 
 `--scene FOLDER` adds a scene: `images/` and, if its cameras are known, cameras.json (as for `pdc-sfm evaluate epipolar`).
-`--picture` draws the point cloud of our first scene, coloured, to fountain.png in the work folder.
+`--picture` draws the point cloud of our first scene, colored, to fountain.png in the work folder.
 `--method NAME=FOLDER` adds a method by its hloc files: FOLDER/SCENE/{pairs.txt,features.h5,matches.h5}. What was computed
 in `--work` is not computed again, unless other weights, settings or files made it.
 """
@@ -35,7 +35,7 @@ from pdc_sfm.colmap.mapping.sift_baseline import map_sift, reconstruct_sift
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.render import draw, overview
 from pdc_sfm.engine.pairing import exhaustive_pairs
-from pdc_sfm.engine.run import MatchResult, RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, MatchResult, match_pairs
 from pdc_sfm.engine.weights_file import WeightsFile
 from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.evaluation.poses import align, camera_center, reconstruction_errors, rotation_angle
@@ -126,7 +126,7 @@ class HlocFiles:
 class Ours:
     """The network's matches. The pairs of a scene are matched once; parts of it use the stored matches."""
 
-    def __init__(self, settings: RunSettings, work: Path):
+    def __init__(self, settings: MatchingSettings, work: Path):
         self._settings, self._work = settings, work
 
     def made_by(self, scene: Scene) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def draw_model(folder: Path, output: Path) -> None:
 
 
 def leave_one_out(scene: Scene, label: str, method: Method, work: Path) -> None:
-    """Each image localised in the model of the others, which is laid over the true cameras."""
+    """Each image localized in the model of the others, which is laid over the true cameras."""
     errors = []
     for name in scene.names:
         folder = work / f"{scene.title}_{label}" / f"without_{name}"
@@ -299,7 +299,7 @@ def read_methods(args: argparse.Namespace) -> dict[str, Method]:
     try:
         from pdc_sfm.weights import built_in_path
 
-        settings = load_settings(RunSettings, args.config, args.settings)
+        settings = load_settings(MatchingSettings, args.config, args.settings)
         if settings.weights is None:
             built_in_path()
         methods[args.label] = Ours(settings, args.work)

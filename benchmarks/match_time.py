@@ -71,21 +71,21 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str],
         from pdc_sfm.engine.pairing import exhaustive_pairs
         from pdc_sfm.engine.reading import ReadAhead
         from pdc_sfm.images import list_images
-        from pdc_sfm.network.confidence_head import Judge
+        from pdc_sfm.network.confidence_head import ConfidenceHead
         from pdc_sfm.settings import load_settings
         from pdc_sfm.store.journal import RawStore
 
         torch.set_num_threads(1)
         cv2.setNumThreads(1)
-        options = load_settings(run.RunSettings, None, ["readers=0", *settings])
+        options = load_settings(run.MatchingSettings, None, ["readers=0", *settings])
         matcher = make_matcher(network_name, options)
     network = matcher.estimator.network
     run.aggregate = functools.partial(run.aggregate, threads=1)
     for owner, attribute, name in (
         (network, "encode", NETWORK[0]),
         (network, "decode", NETWORK[1]),
-        (Judge, "forward", NETWORK[2]),
-        (alignment, "grey", ALIGNMENT),
+        (ConfidenceHead, "forward", NETWORK[2]),
+        (alignment, "gray", ALIGNMENT),
         (alignment, "align_likely", ALIGNMENT),
         (ReadAhead, "take", "reading images"),
         (View, "render", "resizing"),
@@ -105,10 +105,10 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str],
 
 def make_matcher(network_name: str, options: Any) -> Any:
     """The built-in model, or an architecture with random weights."""
-    from pdc_sfm.matcher import Matcher, MatchSettings, load_matcher
+    from pdc_sfm.matcher import Matcher, PairSettings, load_matcher
     from pdc_sfm.network import PDCNET_PLUS, PDCNet, for_inference
 
-    settings = MatchSettings(options.dense, options.select, options.snap)
+    settings = PairSettings(options.dense, options.select, options.snap)
     if network_name == "builtin":
         return load_matcher(options.weights, settings)
     import torch
@@ -125,7 +125,9 @@ def outside_share(seconds: dict[str, float], without: str = "") -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, default=DATA / "scenes/fountain-P11/images", help="folder of photographs")
+    parser.add_argument(
+        "--images", type=Path, default=DATA / "scenes/fountain-P11/images", help="folder of photographs"
+    )
     parser.add_argument("--count", type=int, default=11, help="of its images; all their pairs are matched")
     parser.add_argument("--network", choices=("builtin", "pdcnet_plus"), default="builtin")
     parser.add_argument("--runs", type=int, default=1, help="their mean is told: the speed of a machine comes and goes")

@@ -177,7 +177,7 @@ def order_a_million() -> tuple[float, float]:
 
 def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
     """Seconds of ours and of plain dictionaries, and whether both find the same."""
-    from pdc_sfm.tracks.nearest import Nearest
+    from pdc_sfm.tracks.nearest import RadiusIndex
     from pdc_sfm.tracks.voting import link, vote_keypoints
 
     rng = np.random.default_rng(0)
@@ -194,7 +194,7 @@ def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
         for name in names:
             own = [m if pair[0] == name else m.swapped() for pair, m in raw.items() if name in pair]
             points, scores = (np.concatenate([getattr(m, key) for m in own]) for key in ("keypoints0", "scores"))
-            keypoints[name] = Nearest(vote_keypoints(points, scores, 2, 8)[0].best(8192).points, 2)
+            keypoints[name] = RadiusIndex(vote_keypoints(points, scores, 2, 8)[0].best(8192).points, 2)
         return {pair: link(m, keypoints[pair[0]], keypoints[pair[1]])[0] for pair, m in raw.items()}
 
     by_tables()
@@ -216,10 +216,10 @@ def engine(weights: str | None, side: int) -> dict[str, float]:
     from pdc_sfm.dense.settings import DenseSettings
     from pdc_sfm.engine.loop import match_missing
     from pdc_sfm.images import write_image
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.store.journal import open_raw_store
 
-    matcher = load_matcher(weights, MatchSettings(DenseSettings(min_side=side)))
+    matcher = load_matcher(weights, PairSettings(DenseSettings(min_side=side)))
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

@@ -22,10 +22,10 @@ def ours(weights: str | None = None) -> Any:
 def full_size() -> Any:
     """PDC-Net+ as published, random weights."""
     from pdc_sfm.dense.settings import DenseSettings
-    from pdc_sfm.matcher import Matcher, MatchSettings
+    from pdc_sfm.matcher import Matcher, PairSettings
     from pdc_sfm.network import PDCNET_PLUS, PDCNet, for_inference
 
-    return Matcher(for_inference(PDCNet(PDCNET_PLUS).eval()), MatchSettings(DenseSettings()))
+    return Matcher(for_inference(PDCNet(PDCNET_PLUS).eval()), PairSettings(DenseSettings()))
 
 
 class DiskLightGlue:
@@ -55,7 +55,7 @@ class DiskLightGlue:
 
 
 class LoFTR:
-    """Random weights; grey images whose smaller side is that of our settings, or hloc's longer side of 1024."""
+    """Random weights; gray images whose smaller side is that of our settings, or hloc's longer side of 1024."""
 
     def __init__(self, **limits: int) -> None:
         if importlib.util.find_spec("kornia") is None:
@@ -72,9 +72,9 @@ class LoFTR:
 
         original = image.shape[1::-1]
         size = tuple(side // 8 * 8 for side in fitted_size(original, **self._limits))
-        grey = torch.from_numpy(resize_image(image, size).mean(2, dtype=np.float32))[None, None] / 255
+        gray = torch.from_numpy(resize_image(image, size).mean(2, dtype=np.float32))[None, None] / 255
         with torch.inference_mode():
-            return self._network.extract_features(grey), size, original
+            return self._network.extract_features(gray), size, original
 
     def match(self, code0: Any, code1: Any) -> RawMatches:
         import torch

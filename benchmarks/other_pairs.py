@@ -25,12 +25,12 @@ class TestPair:
 
 
 def photographs(scenes: Path, count: int) -> list[TestPair]:
-    """Neighbours in fountain-P11, one, two and four places apart."""
-    from pdc_sfm.evaluation.known_cameras import neighbour_pairs
+    """Neighbors in fountain-P11, one, two and four places apart."""
+    from pdc_sfm.evaluation.known_cameras import neighbor_pairs
     from pdc_sfm.evaluation.pose_pairs import epipolar_distance
 
     folder = scenes / "fountain-P11"
-    pairs = neighbour_pairs(folder / "images", folder / "cameras.json", (1, 2, 4))
+    pairs = neighbor_pairs(folder / "images", folder / "cameras.json", (1, 2, 4))
     return [
         TestPair(pair.image0, pair.image1, lambda m, pair=pair: epipolar_distance(m, pair) <= NEAR)
         for pair in thinned(pairs, count)

@@ -24,7 +24,7 @@ from pdc_sfm.scenes.render.conditions import database_conditions, day_conditions
 TOWN = SceneSettings(width=400, height=300, database=20, depth=False, sky_directions=8, shadow_texel=0.06)
 PHOTOGRAPHS = 10  # of a place
 WIDER = 1.3  # what is rendered, by what a photograph shows
-NOISE = 2.0  # grey levels, different in every photograph
+NOISE = 2.0  # gray levels, different in every photograph
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ def _query(place: Place) -> np.ndarray:
 
 
 def _near(shot: Shot, random: np.random.Generator, zoom: float) -> Camera:
-    eye = shot.camera.centre + random.uniform(-0.5, 0.5, 3) * (1, 1, 0.1)
-    ahead = shot.camera.centre + 15 * shot.camera.cam_from_world[2, :3] + random.uniform(-1.5, 1.5, 3) * (1, 1, 0.3)
+    eye = shot.camera.center + random.uniform(-0.5, 0.5, 3) * (1, 1, 0.1)
+    ahead = shot.camera.center + 15 * shot.camera.cam_from_world[2, :3] + random.uniform(-1.5, 1.5, 3) * (1, 1, 0.3)
     return Camera.looking(eye, ahead, shot.camera.size, shot.camera.focal * zoom)
 
 

@@ -1,6 +1,6 @@
 """The published scheme written plainly, as the yardstick of `network.py`: the same network and the same numbers.
 
-Every direction of a pair encodes both images and optimises its own filters, a local correlation is 81 shifted products,
+Every direction of a pair encodes both images and optimizes its own filters, a local correlation is 81 shifted products,
 the correlation of the filters is computed anew in every step, and every slice goes through the convolutions as it is.
 """
 
@@ -25,7 +25,7 @@ def shifted_products(reference: Tensor, query: Tensor, radius: int = 4) -> Tenso
 
 
 def shifted_sums(weights: Tensor, query: Tensor, radius: int = 4) -> Tensor:
-    """The transpose: each pixel's neighbours, weighted and summed."""
+    """The transpose: each pixel's neighbors, weighted and summed."""
     height, width = query.shape[-2:]
     padded = F.pad(query, (radius,) * 4)
     side = 2 * radius + 1
@@ -48,14 +48,14 @@ class PlainFilters(nn.Module):
         steps = torch.arange(-g.radius, g.radius + 1, dtype=f.dtype)
         distance = torch.hypot(steps[:, None], steps[None]).flatten()
         y, v, m = (x.view(1, -1, 1, 1) for x in g.objective.maps(distance))
-        regularisation = g.objective.regularisation / f.shape[1] ** 2
+        regularization = g.objective.regularization / f.shape[1] ** 2
         w = g.scaling * f / ((f**2).mean(1, keepdim=True) + 1e-6)
         for _ in range(g.iterations):
             c = shifted_products(w, f)
             s, slope = (1 - m) / 2 * c.abs() + (1 + m) / 2 * c, (1 - m) / 2 * c.sign() + (1 + m) / 2
-            gradient = shifted_sums(v * slope * (v * s - v * y), f) + regularisation * w
+            gradient = shifted_sums(v * slope * (v * s - v * y), f) + regularization * w
             norm = (gradient**2).sum(1, keepdim=True)
-            curvature = ((v * slope * shifted_products(gradient, f)) ** 2).sum(1, keepdim=True) + regularisation * norm
+            curvature = ((v * slope * shifted_products(gradient, f)) ** 2).sum(1, keepdim=True) + regularization * norm
             w = w - g.objective.log_step_length.exp() * norm / curvature.clamp(min=1e-8) * gradient
         return w
 

@@ -63,7 +63,9 @@ def run_step(name: str, context: Context, limit: float) -> Outcome:
             command = [__file__, "--step", name, "--answer", str(answer), "--threads", str(context.threads)]
             command += ["--quick"] if context.quick else []
         else:
-            data, work = (os.path.relpath(folder, ROOT) for folder in (DATA, WORK))  # no path of this machine is printed
+            data, work = (
+                os.path.relpath(folder, ROOT) for folder in (DATA, WORK)
+            )  # no path of this machine is printed
             places = {"data": data, "work": work, "threads": context.threads}
             command = [str(ROOT / "benchmarks" / f"{name}.py"), *(word.format(**places) for word in SCRIPTS[name])]
         try:
@@ -152,7 +154,9 @@ def main() -> None:
         parser.error(f"unknown step {unknown[0]}")
     missing = [name for name in (*STEPS, *SCRIPTS) if args.update and name not in args.steps and not latest(name)]
     if missing:
-        parser.error(f"--update: {', '.join(missing)} were never measured here and would leave RESULTS.md: run all steps")
+        parser.error(
+            f"--update: {', '.join(missing)} were never measured here and would leave RESULTS.md: run all steps"
+        )
     from results_page import machine, page, table
 
     conditions, head = machine(args.threads), WORK / "conditions.json"

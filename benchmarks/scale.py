@@ -211,7 +211,9 @@ def assembling(count: int, alone: float, host: HostTime, args: argparse.Namespac
     """What follows matching: measured on some 400 pairs, the same for each of a million (`benchmarks/growth.py`)."""
     per_pair = host.tracks if args.assemble is None else args.assemble / 1e3
     hours = count * per_pair / 3600
-    print(f"Assembling the two files follows, in one process (preset aachen): {1e3 * per_pair:.1f} ms a pair on one core,")
+    print(
+        f"Assembling the two files follows, in one process (preset aachen): {1e3 * per_pair:.1f} ms a pair on one core,"
+    )
     print(f"{hours:.1f} hours, as long as matching on {alone / hours:.1f} GPUs; ", end="")
     least = (f"{hours * (1 - host.divided + host.divided / cores):.1f} on {cores}" for cores in (4, 8, 16))
     print(f"{host.divided:.0%} of it is for threads to divide: at best {', '.join(least)} cores.")

@@ -230,4 +230,4 @@ SCRIPTS: dict[str, list[str]] = {
     "tracks": ["--scene", "{work}/others/scene", "--work", "{work}/tracks"],
     "mapping": ["--scenes", "{data}/scenes", "--work", "{work}/mapping", "--skip-leave-one-out"],
 }  # fmt: skip
-NOT_HERE = "benchmarks/aachen_scene.py (localisation of a rendered scene, tens of minutes) is run by itself"
+NOT_HERE = "benchmarks/aachen_scene.py (localization of a rendered scene, tens of minutes) is run by itself"

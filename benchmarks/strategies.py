@@ -63,7 +63,7 @@ class Counted:
     """A network that counts what is asked of it."""
 
     def __init__(self, network: PDCNet) -> None:
-        self.network, self.settings, self.judge = network, network.settings, network.judge
+        self.network, self.settings, self.confidence_head = network, network.settings, network.confidence_head
         self.counts = np.zeros(3, int)  # images encoded, pairs decoded, looks
 
     def encode(self, images: Tensor) -> ImageCode:
@@ -80,7 +80,7 @@ class Counted:
 
 
 def query_from_reference(kind: str, size: Size, rng: np.random.Generator) -> np.ndarray:
-    """A homography of the kind, about the image's centre, with a small random shift."""
+    """A homography of the kind, about the image's center, with a small random shift."""
     degrees, zoom, tilt = KINDS[kind]
     angle = np.radians(degrees * rng.choice((-1, 1)) + rng.uniform(-4, 4))
     width, height = size

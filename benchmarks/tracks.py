@@ -5,7 +5,7 @@
   python benchmarks/tracks.py --scene outputs/square --network         matches of the built-in model
 
 Points are triangulated with the true poses; their error is the distance to the true surface along the ray, in percent of
-the depth. Then the day queries are localised in each map.
+the depth. Then the day queries are localized in each map.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pdc_sfm.colmap.io.cameras import make_camera
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.evaluation.poses import pose_error
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.scenes import Camera, read_cameras, read_depth
@@ -101,7 +101,7 @@ def simulate(scene: Scene, pairs: list[tuple[str, str]], folder: Path, seed: int
     return RawStore(folder)
 
 
-def match(scene: Scene, pairs: list[tuple[str, str]], folder: Path, settings: RunSettings) -> RawStore:
+def match(scene: Scene, pairs: list[tuple[str, str]], folder: Path, settings: MatchingSettings) -> RawStore:
     list_path = folder.with_suffix(".txt")
     write_pairs(list_path, pairs)
     return RawStore(match_pairs(list_path, scene.folder / "images", folder, settings).raw)
@@ -118,7 +118,7 @@ def evaluate(scene: Scene, label: str, tracks: TrackSettings, stores: list[RawSt
     (work / "images").mkdir()
     triangulate(
         work / "reference", work / "images", work / "pairs.txt", outputs.features, outputs.matches, work / "model",
-        TriangulationSettings(threads=1, sharpen=False),  # the tracks themselves are compared
+        TriangulationSettings(threads=1, refine_keypoints=False),  # the tracks themselves are compared
     )  # fmt: skip
     model = load_model(work / "model")
     lengths = np.array([point.track.length() for point in model.points3D.values()])
@@ -162,8 +162,8 @@ def surface_errors(scene: Scene, model: pycolmap.Reconstruction) -> np.ndarray:
 
 
 def colmap_camera(camera: Camera) -> pycolmap.Camera:
-    centre = (camera.width / 2, camera.height / 2)
-    return make_camera("SIMPLE_PINHOLE", camera.width, camera.height, [camera.focal, *centre])
+    center = (camera.width / 2, camera.height / 2)
+    return make_camera("SIMPLE_PINHOLE", camera.width, camera.height, [camera.focal, *center])
 
 
 def write_model(folder: Path, cameras: dict[str, Camera]) -> None:
@@ -196,7 +196,7 @@ def main() -> None:
     stores = []
     for name, pairs in zip(("map", "queries"), scene.pairs()):
         if args.network:
-            stores.append(match(scene, pairs, raw / name, load_settings(RunSettings, None, args.settings)))
+            stores.append(match(scene, pairs, raw / name, load_settings(MatchingSettings, None, args.settings)))
         else:
             stores.append(simulate(scene, pairs, raw / name, args.seed))
     print(f"{len(scene.map)} images, {len(stores[0])} pairs; {len(scene.queries)} queries, {len(stores[1])} pairs")

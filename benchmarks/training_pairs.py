@@ -1,6 +1,6 @@
 """How long one training pair takes to make on one core, and how the pairs are distributed.
 
-    python benchmarks/training_pairs.py --photos datasets/benchmarks/photos --objects datasets/benchmarks/objects --size 320
+python benchmarks/training_pairs.py --photos datasets/benchmarks/photos --objects datasets/benchmarks/objects --size 320
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from data import DATA, needed
 
-from pdc_sfm.synthetic.pairs import PairSettings, make_pair
+from pdc_sfm.synthetic.pairs import SyntheticPairSettings, make_pair
 from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
 from pdc_sfm.synthetic.warps import Frame, random_warp
 
@@ -28,7 +28,7 @@ def main() -> None:
     cv2.setNumThreads(1)
     photos = open_photographs(needed(args.photos))
     cutouts = open_cutouts(needed(args.objects)) if args.objects else None
-    settings = PairSettings(size=(args.size, args.size))
+    settings = SyntheticPairSettings(size=(args.size, args.size))
     print(photos.summary())
 
     start, visible, unrelated = time.process_time(), [], 0

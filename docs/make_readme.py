@@ -31,7 +31,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, default=Path("outputs/demo"), help="folder of the demo")
     parser.add_argument("--evaluate", type=Path, default=Path("outputs/evaluate"), help="folder of evaluations")
-    parser.add_argument("--mapping", type=Path, default=Path("outputs/benchmarks/mapping"), help="folder of the benchmark")
+    parser.add_argument(
+        "--mapping", type=Path, default=Path("outputs/benchmarks/mapping"), help="folder of the benchmark"
+    )
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     parser.add_argument("--pictures", type=Path, default=ROOT / "docs", help="folder of the pictures")
     args = parser.parse_args()
@@ -101,7 +103,7 @@ def demo_picture(run: Path) -> np.ndarray:
     from pdc_sfm.images import read_image
     from pdc_sfm.pictures import tile
 
-    queries = json.loads((run / "localisation.json").read_text(encoding="utf-8"))["queries"]
+    queries = json.loads((run / "localization.json").read_text(encoding="utf-8"))["queries"]
     best = {group: _best(queries, group) for group in ("day", "night")}
     database = _database(run)
     names = [database[0], database[len(database) // 2], *best.values()]
@@ -121,7 +123,7 @@ def _database(run: Path) -> list[str]:
 def _best(queries: dict[str, Any], group: str) -> str:
     """The query of a group that lies nearest to the truth."""
     known = [name for name, query in queries.items() if query["group"] == group]
-    return min(known, key=lambda name: queries[name]["metres"] if queries[name]["localised"] else np.inf)
+    return min(known, key=lambda name: queries[name]["metres"] if queries[name]["localized"] else np.inf)
 
 
 def _row(images: list[np.ndarray], captions: list[str], gap: int = 4) -> np.ndarray:
@@ -163,7 +165,9 @@ def _inliers(run: Path, name: str, query: dict[str, Any]) -> np.ndarray:
     shown = np.array(log["shown"], float).reshape(-1, 4)
     images = [read_image(run / "images" / which) for which in (name, log["best_image"])]
     few = spread(RawMatches(shown[:, :2], shown[:, 2:], np.ones(len(shown))), 40, images[0].shape[1::-1])
-    caption = f"{name}: {log['inliers']:,} inliers, {query['metres']:.2f} m and {query['degrees']:.2f} deg from the truth"
+    caption = (
+        f"{name}: {log['inliers']:,} inliers, {query['metres']:.2f} m and {query['degrees']:.2f} deg from the truth"
+    )
     return _captioned(match_picture(*images, few, 1.0, 760), caption)
 
 

@@ -1,8 +1,8 @@
-"""Probabilistic dense matching (PDC-Net+) for structure-from-motion and visual localisation."""
+"""Probabilistic dense matching (PDC-Net+) for structure-from-motion and visual localization."""
 
 __version__ = "0.1.0"
 
-_PUBLIC = ("match_images", "load_matcher", "Matcher", "MatchSettings")
+_PUBLIC = ("match_images", "load_matcher", "Matcher", "PairSettings")
 
 
 def __getattr__(name: str) -> object:

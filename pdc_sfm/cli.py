@@ -29,7 +29,7 @@ VERBS = {
     "triangulate": "points from matches of images whose cameras are known",
     "localize": "poses of queries in a model",
     "view": "look at a model, in a window or as a picture",
-    "aachen": "Aachen Day-Night: full localisation, or the local-feature challenge",
+    "aachen": "Aachen Day-Night: full localization, or the local-feature challenge",
     "evaluate": "measure a network: on made pairs, scenes, and the datasets of the paper",
     "scene": "render the built-in town square, with true cameras and depth",
     "report": "one HTML file about a run",
@@ -76,7 +76,7 @@ def make_parser(verbs_needed: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser of the command line; only the named verbs are given their arguments, which costs an import each."""
     parser = argparse.ArgumentParser(
         prog="pdc-sfm",
-        description="Dense probabilistic matching (PDC-Net+) for structure-from-motion and visual localisation.",
+        description="Dense probabilistic matching (PDC-Net+) for structure-from-motion and visual localization.",
         epilog="`pdc-sfm VERB --help` explains a verb and gives an example.",
     )
     parser.add_argument("--version", action="version", version=f"pdc-sfm {__version__}")

@@ -24,7 +24,9 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         partial.touch()
-        mode = partial.stat().st_mode  # as the user's umask has it: some writers make files that only their owner can read
+        mode = (
+            partial.stat().st_mode
+        )  # as the user's umask has it: some writers make files that only their owner can read
         partial.unlink()
         yield partial
         os.chmod(partial, mode)
@@ -111,7 +113,9 @@ def _full_disk_said(folder: Path, output: Path) -> Iterator[None]:
             probe.write_bytes(bytes(1 << 16))
             probe.unlink()
         except OSError as error:
-            raise StorageError(f"cannot write {output}: {error.strerror}; make room and run the same command again") from None
+            raise StorageError(
+                f"cannot write {output}: {error.strerror}; make room and run the same command again"
+            ) from None
         raise
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from pdc_sfm.colmap.localization import localize_sfm
 from pdc_sfm.colmap.mapping import reconstruction, triangulation
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.settings import from_dict
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 def _conf(output: str, max_error: float, cell_size: float, weights: str | None, side: int, paper: bool = False) -> dict:
     """A configuration in hloc's form. `preprocessing` is what hloc itself does to images before our matcher.
 
-    `paper`: P_1 > 0.1, both directions united, matches rounded to cells, the flow as the network gives it.
+    `paper`: P_1 > 0.1, both directions concatenate, matches rounded to cells, the flow as the network gives it.
     """
     model = {"select": {"threshold": 0.1, "directions": "both"}, "tracks": {"rule": "hloc"}} if paper else {}
     dense = {"subpixel": False} if paper else {}
@@ -108,14 +108,14 @@ def main(
     return result.features, result.matches
 
 
-def settings_of(conf: Mapping[str, Any], max_kps: int | None = 8192) -> RunSettings:
+def settings_of(conf: Mapping[str, Any], max_kps: int | None = 8192) -> MatchingSettings:
     """Our settings from an hloc configuration. What stands in `model` beside the name are settings of a run."""
     model = {key: value for key, value in conf["model"].items() if key != "name"}
     if conf["model"]["name"] != NAME:
         raise SettingsError(f"this plugin runs the model {NAME}, not {conf['model']['name']}: use hloc's match_dense")
     tracks = {"max_error": conf["max_error"], "cell_size": conf["cell_size"], "max_keypoints": max_kps}
     tracks |= model.pop("tracks", {})
-    return from_dict(RunSettings, {"output": conf["output"], "device": _device(), **model, "tracks": tracks})
+    return from_dict(MatchingSettings, {"output": conf["output"], "device": _device(), **model, "tracks": tracks})
 
 
 def register() -> dict[str, dict[str, Any]]:
@@ -149,10 +149,10 @@ def _matcher_class(base: type, module: str) -> type:
         required_inputs = ["image0", "image1"]  # noqa: RUF012
 
         def _init(self, conf: Mapping[str, Any]) -> None:
-            from pdc_sfm.matcher import MatchSettings, load_matcher
+            from pdc_sfm.matcher import PairSettings, load_matcher
 
             settings = settings_of({"output": "hloc", "max_error": 1, "cell_size": 1, "model": {"name": NAME, **conf}})
-            match = MatchSettings(settings.dense, settings.select, settings.snap)
+            match = PairSettings(settings.dense, settings.select, settings.snap)
             self.matcher = load_matcher(settings.weights, match, settings.device, settings.precision)
 
         def _forward(self, data: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -17,7 +17,7 @@ LARGEST = (1 << 31) - 1  # bytes of a file, as OpenCV counts them
 
 
 def read_image(path: Path | str) -> np.ndarray:
-    """Read a file as RGB, (H, W, 3) uint8: grey is repeated, transparency dropped, 16 bits reduced to 8."""
+    """Read a file as RGB, (H, W, 3) uint8: gray is repeated, transparency dropped, 16 bits reduced to 8."""
     import cv2
 
     path = Path(path)
@@ -44,12 +44,12 @@ def read_image(path: Path | str) -> np.ndarray:
     if image.ndim == 2:
         return np.repeat(image[..., None], 3, axis=2)
     if image.shape[2] not in (3, 4):
-        raise ImageError(f"{path} has {image.shape[2]} channels: convert it to grey or RGB")
+        raise ImageError(f"{path} has {image.shape[2]} channels: convert it to gray or RGB")
     return cv2.cvtColor(image, cv2.COLOR_BGR2RGB if image.shape[2] == 3 else cv2.COLOR_BGRA2RGB)
 
 
 def write_image(path: Path | str, image: np.ndarray) -> None:
-    """Write an RGB (H, W, 3) or grey (H, W) uint8 array; the suffix chooses the format."""
+    """Write an RGB (H, W, 3) or gray (H, W) uint8 array; the suffix chooses the format."""
     import cv2
 
     path = Path(path)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class MatchSettings:
+class PairSettings:
     """How a pair is matched: the estimate, which of it is kept, and how keypoints are matched through it."""
 
     dense: DenseSettings = field(default_factory=DenseSettings)
@@ -47,8 +47,10 @@ class PairResult:
 class Matcher:
     """A network with its settings: encode each image once, match any two codes."""
 
-    def __init__(self, network: PDCNet, settings: MatchSettings | None = None, device: str = "cpu", codes: Codes = "float32"):
-        self.settings = settings or MatchSettings()
+    def __init__(
+        self, network: PDCNet, settings: PairSettings | None = None, device: str = "cpu", codes: Codes = "float32"
+    ):
+        self.settings = settings or PairSettings()
         self.estimator = Estimator(network, self.settings.dense, device, codes)
 
     def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
@@ -148,7 +150,7 @@ class Matcher:
 
 def load_matcher(
     weights: Path | str | None = None,
-    settings: MatchSettings | None = None,
+    settings: PairSettings | None = None,
     device: str = "cpu",
     precision: Precision = "float32",
     codes: Codes = "float32",
@@ -164,7 +166,7 @@ def match_images(
     image1: Path | str | np.ndarray,
     *,
     matcher: Matcher | None = None,
-    settings: MatchSettings | None = None,
+    settings: PairSettings | None = None,
 ) -> PairResult:
     """Match two images, files or RGB arrays (H, W, 3) uint8: `match_images("a.jpg", "b.jpg").matches.keypoints0`.
 

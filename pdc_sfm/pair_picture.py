@@ -8,9 +8,9 @@ import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.images import fitted_size, resize_image
-from pdc_sfm.matches.select import highest_p_r, spread
+from pdc_sfm.matches.select import highest_p_r, subsample_spatially
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.pictures import flow_to_colour, heat, match_lines, sample_image, tile, tint
+from pdc_sfm.pictures import flow_to_color, heat, match_lines, sample_image, tile, tint
 from pdc_sfm.pixels import rescale
 
 UNRELIABLE = (220, 30, 40)
@@ -27,7 +27,7 @@ class PairPanels:
     confidence: np.ndarray
     warped: np.ndarray  # image 1 as image 0 sees it, unreliable regions in red
     drawn: int  # lines
-    largest: float  # length of the flow at full colour, pixels of the picture
+    largest: float  # length of the flow at full color, pixels of the picture
     confident: float  # share of image 0 with P_R above the threshold
 
 
@@ -56,10 +56,10 @@ def pair_panels(
     flow = there - rescale(estimate.reference_points, forward.reference_size, seen0)
     largest = float(np.percentile(np.linalg.norm(flow[reliable if reliable.any() else ...], axis=-1), 98))
     warped = np.where(estimate.valid[..., None], sample_image(resize_image(image1, seen1), there), 0)
-    few = spread(matches, lines, forward.reference_size)
+    few = subsample_spatially(matches, lines, forward.reference_size)
     return PairPanels(
         match_picture(image0, image1, few, top, width or 3 * seen0[0] + 4 * GAP),
-        flow_to_colour(flow, largest),
+        flow_to_color(flow, largest),
         heat(np.where(estimate.valid, confidence / top, np.nan)),
         tint(warped, ~reliable, UNRELIABLE),
         len(few),
@@ -83,7 +83,7 @@ def pair_picture(
     lower = tile(
         [[panels.flow, panels.confidence, panels.warped]],
         [
-            f"flow: {forward.method} (full colour {panels.largest:.0f} px)",
+            f"flow: {forward.method} (full color {panels.largest:.0f} px)",
             f"P_{radius:g}: red 0 ... green {highest_p_r(radius):.2f}",
             f"image 1 warped; red: P_{radius:g} <= {threshold:g} or out of view",
         ],
@@ -94,12 +94,12 @@ def pair_picture(
 
 
 def match_picture(image0: np.ndarray, image1: np.ndarray, matches: RawMatches, top: float, width: int) -> np.ndarray:
-    """The images side by side at one height, their matches coloured by confidence, the surest drawn last."""
+    """The images side by side at one height, their matches colored by confidence, the surest drawn last."""
     originals = [image.shape[1::-1] for image in (image0, image1)]
     height = min((width - 3 * GAP) / sum(w / h for w, h in originals), 1.5 * LONGEST)
     sizes = [(max(1, int(height * w / h)), max(1, int(height))) for w, h in originals]
     matches = matches.select(np.argsort(matches.scores))
     points = [rescale(p, *s) for p, *s in zip((matches.keypoints0, matches.keypoints1), originals, sizes)]
-    colours = heat(matches.scores[:, None] / top)[:, 0]
+    colors = heat(matches.scores[:, None] / top)[:, 0]
     small = [resize_image(image, size) for image, size in zip((image0, image1), sizes)]
-    return match_lines(small[0], small[1], points[0], points[1], colours, GAP)
+    return match_lines(small[0], small[1], points[0], points[1], colors, GAP)

@@ -1,7 +1,7 @@
 """The pixel convention, in one place.
 
-A pixel's *index* is its position: the centre of the top-left pixel is (0, 0), as in hloc files, numpy and torch grids.
-COLMAP puts the image's top-left *corner* at (0, 0), so that pixel's centre is (0.5, 0.5) there.
+A pixel's *index* is its position: the center of the top-left pixel is (0, 0), as in hloc files, numpy and torch grids.
+COLMAP puts the image's top-left *corner* at (0, 0), so that pixel's center is (0.5, 0.5) there.
 Resizing maps corners to corners, which is what area and bilinear (align_corners=False) interpolation do.
 """
 
@@ -31,7 +31,7 @@ def rescale(points: np.ndarray, from_size: Size, to_size: Size) -> np.ndarray:
 
 
 def grid_points(grid_size: Size, image_size: Size) -> np.ndarray:
-    """Centres of the cells of a (w, h) grid laid over an image, in the image's pixel indices: (h, w, 2) float32."""
+    """Centers of the cells of a (w, h) grid laid over an image, in the image's pixel indices: (h, w, 2) float32."""
     width, height = grid_size
     xy = np.stack(np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64)), -1)
     return rescale(xy, grid_size, image_size).astype(np.float32)

@@ -8,15 +8,15 @@
     matches.h5           matches of pairs.txt (hloc)
     sfm/                 COLMAP model, points.ply, summary.json
     retrieval.txt        pairs `query database`, best first (hloc); of more than 30 photographs, each is a query
-    retrieval.json       {"queries": {query: [[database image, confident matches], ...]}, "silent": [query, ...]}
+    retrieval.json       {"queries": {query: [[database image, confident matches], ...]}, "unmatched": [query, ...]}
     features-query.h5    keypoints of the queries, and of the model's images again      scene only, as all that follows
     matches-query.h5     matches of retrieval.txt                        matches-query.raw/  raw matches
     queries.txt          NAME MODEL W H PARAMS... of the queries
     results.txt          poses: `name qw qx qy qz tx ty tz`, camera from world; results.txt_logs.json: inliers to draw
-    localisation.json    {"thresholds": [[metres, degrees] x 3], "queries": {name: {"group": "day" or "night",
-                         "localised": bool, "inliers": int, "metres": float or null, "degrees": float or null,
+    localization.json    {"thresholds": [[metres, degrees] x 3], "queries": {name: {"group": "day" or "night",
+                         "localized": bool, "inliers": int, "metres": float or null, "degrees": float or null,
                          "reason": why not}}}
-    sift.json            the same queries by SIFT, as localisation.json, and its row: {"row": metrics row, "queries": ...}
+    sift.json            the same queries by SIFT, as localization.json, and its row: {"row": metrics row, "queries": ...}
     sift/                SIFT's files: features.h5, matches.h5, sfm/, results.txt
     report.html
     log.txt              what was said, with the time; of every time the command ran
@@ -26,7 +26,7 @@ run.json:
     finished   whether all steps are done
     steps      [{"name", "seconds", "summary"}] in order; seconds are those of the run that did the step
     metrics    rows of the table: [{"method", "images", "registered", "points", "track_length", "reprojection_error",
-               "queries": {"day": {"count", "localised", "recall": [3 fractions]}, "night": ...} or {}}]
+               "queries": {"day": {"count", "localized", "recall": [3 fractions]}, "night": ...} or {}}]
 Any of the files may be missing: a run may have been stopped, or a step may have failed.
 """
 

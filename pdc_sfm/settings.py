@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import logging
 import re
 import types
 import typing
@@ -22,8 +23,19 @@ from pdc_sfm.errors import SettingsError
 from pdc_sfm.paths import read_text
 
 T = TypeVar("T")
-SPEED_ONLY = ("device", "memory", "readers", "batch", "low_batch", "engine", "ray", "threads")  # wherever they stand
+logger = logging.getLogger(__name__)
+SPEED_ONLY = ("device", "memory", "readers", "batch", "coarse_batch", "engine", "ray", "threads")  # wherever they stand
 LARGEST_CONFIG = 1 << 20  # characters
+RENAMED = {  # wherever they stand; the old words work until the version after the one that renamed them
+    "anchors=snap": "keypoints=flow",
+    "anchors": "keypoints",
+    "judge_channels": "confidence_channels",
+    "looks": "view_search",
+    "low_batch": "coarse_batch",
+    "normalise_local": "normalize_local",
+    "sharpen": "refine_keypoints",
+    "weak_pairs": "min_support_ratio",
+}
 Precision = Literal["float32", "float16", "bfloat16"]  # of the network's convolutions
 
 
@@ -59,6 +71,8 @@ def load_settings(
         if not equals or not key:
             raise SettingsError(f"'{word}' is not a setting: write key=value, for example {_example(cls)}")
         _merge(values, _nest(key.split("."), _Word(text)))
+    for old in _old_words(values):
+        logger.warning("setting %s is now called %s: the old word goes with the next version", old, RENAMED[old])
     return from_dict(cls, values, default=default)
 
 
@@ -66,6 +80,7 @@ def from_dict(cls: type[T], values: Mapping[str, Any], where: str = "", default:
     """Build the dataclass `cls` from nested dictionaries, checking every key and type. What they leave out is as in `default`."""
     if not isinstance(values, Mapping):
         raise SettingsError(f"{where or cls.__name__} takes a group of settings, not {values!r}")
+    values = _new_words(values)
     hints = typing.get_type_hints(cls)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
     names = list(fields)
@@ -101,7 +116,7 @@ def result_settings(settings: Any) -> dict[str, Any]:
 
 def differences(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: str = "") -> list[str]:
     """The settings that changed, as `key: stored -> wanted`, for a refusal to mix results."""
-    changes = []
+    changes, stored = [], _new_words(stored)
     for key in sorted({*stored, *wanted}, key=str):
         name = f"{where}.{key}" if where else str(key)
         old, new = stored.get(key), wanted.get(key)
@@ -110,6 +125,24 @@ def differences(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: str
         elif old != new:
             changes.append(f"{name}: {old} -> {new}")
     return changes
+
+
+def _old_words(values: Mapping[str, Any]) -> list[str]:
+    """The renamed settings among these, nested ones too."""
+    found = []
+    for key, value in values.items():
+        found += [word for word in (f"{key}={value}", key) if word in RENAMED][:1]
+        found += _old_words(value) if isinstance(value, Mapping) else []
+    return found
+
+
+def _new_words(values: Mapping[str, Any]) -> dict[str, Any]:
+    """One group of settings with the words of today."""
+    today = {}
+    for key, value in values.items():
+        word, equals, text = RENAMED.get(f"{key}={value}", RENAMED.get(key, str(key))).partition("=")
+        today[word] = text if equals else value
+    return today
 
 
 def _read_yaml(path: Path) -> Mapping[str, Any]:

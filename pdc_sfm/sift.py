@@ -1,4 +1,4 @@
-"""SIFT of OpenCV with Lowe's ratio test: RootSIFT descriptors, mutual nearest neighbours."""
+"""SIFT of OpenCV with Lowe's ratio test: RootSIFT descriptors, mutual nearest neighbors."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pdc_sfm.aachen.dataset import AachenDataset
 from pdc_sfm.aachen.reference import write_reference
 from pdc_sfm.aachen.registration import register_images, triangulate_database
 from pdc_sfm.colmap.io.results import write_poses
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.pipeline.matching import Matcher, engine_matcher
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
@@ -57,5 +57,5 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--config", type=Path, help="settings of matching, e.g. configs/aachen.yaml")
     args = parser.parse_args()
-    matcher = engine_matcher(load_settings(RunSettings, args.config))
+    matcher = engine_matcher(load_settings(MatchingSettings, args.config))
     run(AachenDataset(args.dataset, args.version), args.output, matcher)

@@ -14,7 +14,7 @@ from pdc_sfm.aachen.reference import covisible_pairs, write_reference
 from pdc_sfm.colmap.io.cameras import read_camera_list
 from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.colmap.mapping.triangulation import triangulate
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.pipeline.matching import Matcher, engine_matcher
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import write_pairs
@@ -53,5 +53,5 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--config", type=Path, help="settings of matching, e.g. configs/aachen.yaml")
     args = parser.parse_args()
-    matcher = engine_matcher(load_settings(RunSettings, args.config))
+    matcher = engine_matcher(load_settings(MatchingSettings, args.config))
     run(AachenDataset(args.dataset, args.version), args.retrieval, args.output, matcher)

@@ -16,14 +16,14 @@ from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, local
 from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.demo.cameras import known_model, write_queries
 from pdc_sfm.engine.pairing import nearest_pose_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.scenes import SceneSettings, read_cameras, write_scene
 from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
 
 
-def run(output: Path, scene: SceneSettings, matching: RunSettings) -> None:
+def run(output: Path, scene: SceneSettings, matching: MatchingSettings) -> None:
     # Pictures of a town square with their true cameras: a database along a walk, queries from elsewhere, some at night.
     write_scene(output, scene, os.cpu_count() or 1)
     images, cameras = output / "images", read_cameras(output)
@@ -59,4 +59,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    run(args.output, SceneSettings(database=24, day_queries=8, night_queries=8), RunSettings())
+    run(args.output, SceneSettings(database=24, day_queries=8, night_queries=8), MatchingSettings())

@@ -1,4 +1,4 @@
-"""Localise new photographs in a reconstruction that `pipelines/reconstruct.py` or `triangulate.py` made.
+"""Localize new photographs in a reconstruction that `pipelines/reconstruct.py` or `triangulate.py` made.
 
     python pipelines/localize.py --images photos/ --map outputs/photos --queries queries.txt --retrieval pairs-query.txt \\
         --output outputs/queries
@@ -10,11 +10,11 @@ import logging
 from pathlib import Path
 
 from pdc_sfm.colmap.localization.localize_sfm import localize
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.settings import load_settings
 
 
-def run(images: Path, mapped: Path, queries: Path, retrieval: Path, output: Path, matching: RunSettings) -> None:
+def run(images: Path, mapped: Path, queries: Path, retrieval: Path, output: Path, matching: MatchingSettings) -> None:
     # Match the queries with the images found for them. The keypoints of the map stay as they are, so that the matches
     # lead to its points; the queries' own points are kept exact, since no track needs to share them.
     features = mapped / f"feats_{matching.output}.h5"
@@ -25,7 +25,7 @@ def run(images: Path, mapped: Path, queries: Path, retrieval: Path, output: Path
     results = output / "results.txt"
     result = localize(mapped / "sfm", queries, retrieval, matched.features, matched.matches, results)
     for name, reason in result.failed.items():
-        print(f"not localised: {name}: {reason}")
+        print(f"not localized: {name}: {reason}")
     print(f"{result} -> {results}")
 
 
@@ -39,5 +39,5 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--match", nargs="*", default=[], help="settings of matching, as for the reconstruction")
     args = parser.parse_args()
-    matching = load_settings(RunSettings, None, args.match)
+    matching = load_settings(MatchingSettings, None, args.match)
     run(args.images, args.map, args.queries, args.retrieval, args.output, matching)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.engine.pairing import exhaustive_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.images import list_images
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import write_pairs
 
 
-def run(images: Path, output: Path, matching: RunSettings, mapping: ReconstructionSettings) -> None:
+def run(images: Path, output: Path, matching: MatchingSettings, mapping: ReconstructionSettings) -> None:
     # Which images to match with which. All with all is best up to some hundred images; for more, see `pdc-sfm pairs`
     # (video, known poses) and `pdc-sfm retrieve` (similar images).
     pairs = output / "pairs.txt"
@@ -40,6 +40,6 @@ if __name__ == "__main__":
     run(
         args.images,
         args.output,
-        load_settings(RunSettings, None, args.match),
+        load_settings(MatchingSettings, None, args.match),
         load_settings(ReconstructionSettings, None, args.map),
     )

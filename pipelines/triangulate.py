@@ -10,12 +10,12 @@ from pathlib import Path
 from pdc_sfm.colmap.io.models import load_model, model_poses
 from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.engine.pairing import nearest_pose_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
 
 
-def run(images: Path, model: Path, output: Path, count: int, matching: RunSettings) -> None:
+def run(images: Path, model: Path, output: Path, count: int, matching: MatchingSettings) -> None:
     # Each image with the nearest cameras that look the same way.
     pairs = output / "pairs.txt"
     write_pairs(pairs, unique_pairs(nearest_pose_pairs(model_poses(load_model(model)), count)))
@@ -37,4 +37,4 @@ if __name__ == "__main__":
     parser.add_argument("--count", type=int, default=20, help="pairs of each image")
     parser.add_argument("--match", nargs="*", default=[], help="settings of matching, key=value")
     args = parser.parse_args()
-    run(args.images, args.model, args.output, args.count, load_settings(RunSettings, None, args.match))
+    run(args.images, args.model, args.output, args.count, load_settings(MatchingSettings, None, args.match))

@@ -57,7 +57,7 @@ def write_dataset(root: Path, version: str) -> tuple[Scene, AachenDataset]:
 
 
 def write_nvm(scene: Scene, path: Path, names: list[str]) -> None:
-    """Poses as quaternion and centre; points with their observations."""
+    """Poses as quaternion and center; points with their observations."""
     lines = ["NVM_V3 \n\n", f"{len(names)}\n"]
     for name in names:
         pose = pycolmap.Rigid3d(scene.poses[name])

@@ -21,7 +21,6 @@ def shared() -> Path:
     return folder
 
 
-
 @pytest.fixture
 def said(caplog):
     """What the package said since the last call, without how far its loops are."""

@@ -53,8 +53,8 @@ class FakeNetwork:
         log_var = torch.cat((torch.zeros_like(logits[:, :1]), torch.full_like(logits[:, :1], 12.0)), 1)
         sizes = ((256, 256),) * 2 if low else (reference.high_size, query.high_size)
         grow = torch.tensor([there / here - 1 for here, there in zip(*sizes)][::-1]).view(1, 2, 1, 1)
-        centres = (pixel_grid(*shape, like=log_var) + 0.5) * stride
-        flow = (centres * grow).expand(len(sure), -1, -1, -1)
+        centers = (pixel_grid(*shape, like=log_var) + 0.5) * stride
+        flow = (centers * grow).expand(len(sure), -1, -1, -1)
         return (LevelOutput(3 if low else 1, flow, log_var, logits, *sizes),)
 
     def _count(self, pairs: int, low: bool) -> None:
@@ -64,7 +64,7 @@ class FakeNetwork:
             raise KeyboardInterrupt
 
 
-def grey_images(folder: Path, brightness: dict[str, int], size: tuple[int, int] = (64, 48)) -> None:
+def gray_images(folder: Path, brightness: dict[str, int], size: tuple[int, int] = (64, 48)) -> None:
     """Images of one tone each."""
     for name, value in brightness.items():
         write_image(folder / name, np.full((size[1], size[0], 3), value, np.uint8))

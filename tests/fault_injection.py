@@ -122,7 +122,9 @@ def _model_result(output: Path) -> Any:
     assert (output / "sfm" / "summary.json").is_file()
     model = load_model(output / "sfm")
     points = sorted((*np.round(point.xyz, 9).tolist(), len(point.track.elements)) for point in model.points3D.values())
-    return points, {model.image(i).name: model.image(i).cam_from_world().matrix().tobytes() for i in model.reg_image_ids()}
+    return points, {
+        model.image(i).name: model.image(i).cam_from_world().matrix().tobytes() for i in model.reg_image_ids()
+    }
 
 
 def _prepare_localize(inputs: Path) -> None:
@@ -143,9 +145,9 @@ def _localize_result(output: Path) -> Any:
 
 
 def _prepare_retrieve(inputs: Path) -> None:
-    from fake_network import grey_images
+    from fake_network import gray_images
 
-    grey_images(inputs / "images", TONES)
+    gray_images(inputs / "images", TONES)
 
 
 def _retrieve(inputs: Path, output: Path) -> None:
@@ -159,7 +161,7 @@ def _retrieve(inputs: Path, output: Path) -> None:
             return super().decode(*arguments, **options)
 
     lists = [[name for name in TONES if name.startswith(part)] for part in ("query", "db")]
-    settings = RetrievalSettings(min_side=48, readers=0, candidates=9, best=6, low_batch=2)
+    settings = RetrievalSettings(min_side=48, readers=0, candidates=9, best=6, coarse_batch=2)
     retrieve(inputs / "images", *lists, output / "pairs.txt", 5, settings, network=Slow())
 
 
@@ -182,8 +184,12 @@ def _train_result(output: Path) -> Any:
     from pdc_sfm.weights import read_checkpoint
 
     groups, facts = load_state(output / "last.safetensors")
-    tensors = {f"{group}/{name}": value.numpy().tobytes() for group, values in groups.items() for name, value in values.items()}
-    best = {name: value.numpy().tobytes() for name, value in read_checkpoint(output / "best.safetensors").tensors.items()}
+    tensors = {
+        f"{group}/{name}": value.numpy().tobytes() for group, values in groups.items() for name, value in values.items()
+    }
+    best = {
+        name: value.numpy().tobytes() for name, value in read_checkpoint(output / "best.safetensors").tensors.items()
+    }
     losses = [(row["iteration"], row["loss"]) for row in read_table(output / "train.csv")]
     assert not list(output.glob(".*.partial"))
     return facts["progress"]["iteration"], tensors, best, losses
@@ -194,7 +200,7 @@ def _match_greedily(inputs: Path, output: Path) -> None:
     from fake_matcher import FakeMatcher
 
     from pdc_sfm.commands.match import tell
-    from pdc_sfm.engine.run import RunSettings, match_pairs
+    from pdc_sfm.engine.run import MatchingSettings, match_pairs
 
     class Greedy(FakeMatcher):
         def encode(self, image, name):
@@ -203,7 +209,7 @@ def _match_greedily(inputs: Path, output: Path) -> None:
             object.__setattr__(code, "nbytes", 8_000_000)
             return code
 
-    settings = RunSettings(memory="1GB", readers=0)
+    settings = MatchingSettings(memory="1GB", readers=0)
     tell(match_pairs(inputs / "pairs.txt", inputs / "images", output, settings, matcher=Greedy(20)))
 
 
@@ -213,7 +219,7 @@ JOBS = {
         Job("match", _prepare_match, _match, _h5_result),
         Job("aggregate", _prepare_aggregate, _match, _h5_result, _begin_aggregate),
         Job("triangulate", _prepare_mapping, _triangulate, _model_result),
-        Job("localise", _prepare_localize, _localize, _localize_result),
+        Job("localize", _prepare_localize, _localize, _localize_result),
         Job("retrieve", _prepare_retrieve, _retrieve, _retrieve_result),
         Job("train", lambda inputs: None, _train, _train_result),
         Job("greedy match", _prepare_match, _match_greedily, _h5_result),
@@ -236,7 +242,9 @@ def processes() -> Any:
 class Running:
     """A job in a process. `fault` is done in it before the job begins."""
 
-    def __init__(self, name: str, inputs: Path, output: Path, fault: Callable[..., None] | None = None, *arguments: Any):
+    def __init__(
+        self, name: str, inputs: Path, output: Path, fault: Callable[..., None] | None = None, *arguments: Any
+    ):
         self.said = inputs.with_name(f"said.{time.monotonic_ns()}")  # not on the disk that may be full
         work = (name, inputs, output, self.said, fault, arguments)
         self.process = processes().Process(target=_in_process, args=work)
@@ -268,7 +276,9 @@ class Running:
         return self.said.read_text(errors="replace") if self.said.exists() else ""
 
 
-def run(name: str, inputs: Path, output: Path, fault: Callable[..., None] | None = None, *arguments: Any) -> tuple[int, str]:
+def run(
+    name: str, inputs: Path, output: Path, fault: Callable[..., None] | None = None, *arguments: Any
+) -> tuple[int, str]:
     """Run a job to its end: exit code and what it said."""
     running = Running(name, inputs, output, fault, *arguments)
     return running.end(), running.text()

@@ -23,7 +23,21 @@ SAMPLES = ["a", "-rf", "--output", "#1.jpg", "ü.png", "日本/図.jpg", "a b.jp
            "$HOME", "%s", "{0}",
            "a\\..\\b", "CON", "a\u202eb", "\ufeffa", "a'b\"c", "<b>", "null", "1e5", "db/1.jpg"]  # fmt: skip
 JUNK = ["nan", "-1", "0", "1e999", "9" * 30, "1_0", "x", "#", "\n", "\r", "\0", "\x0c", "١", "0x1", "inf", ""]
-ESCAPES = ["..", "../a", "a/../../b", "/etc/passwd", "/a", "./a", "a//b", "a/./b", "", "a\0b", "a/..", "//a", "\udcff.jpg"]
+ESCAPES = [
+    "..",
+    "../a",
+    "a/../../b",
+    "/etc/passwd",
+    "/a",
+    "./a",
+    "a//b",
+    "a/./b",
+    "",
+    "a\0b",
+    "a/..",
+    "//a",
+    "\udcff.jpg",
+]
 
 
 def examples(count: int) -> settings:

@@ -1,4 +1,4 @@
-"""Photographs made of waves: smooth, so that resampling is exact to a grey level and a shift shows."""
+"""Photographs made of waves: smooth, so that resampling is exact to a gray level and a shift shows."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """A scene whose matches are exact: 3D points projected into known cameras, written as hloc files and a COLMAP model.
 
-Made for the tests of mapping and localisation: whatever they lose is lost by the code under test, not by a matcher.
+Made for the tests of mapping and localization: whatever they lose is lost by the code under test, not by a matcher.
 """
 
 import dataclasses

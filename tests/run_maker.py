@@ -1,4 +1,4 @@
-"""A small run folder, as the demo writes it: exact projections go through the real store, mapper and localiser."""
+"""A small run folder, as the demo writes it: exact projections go through the real store, mapper and localizer."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def _write_raw(scene, folder: Path, pairs) -> None:
 
 def _write_outcome(run: RunFolder, summary) -> None:
     day, night = QUERIES
-    found = {"group": "day", "localised": True, "inliers": 120, "metres": 0.03, "degrees": 0.2, "reason": ""}
-    lost = {"group": "night", "localised": False, "inliers": 4, "metres": None, "degrees": None, "reason": "4 inliers"}
+    found = {"group": "day", "localized": True, "inliers": 120, "metres": 0.03, "degrees": 0.2, "reason": ""}
+    lost = {"group": "night", "localized": False, "inliers": 4, "metres": None, "degrees": None, "reason": "4 inliers"}
     far = {**found, "group": "night", "metres": 3.0, "degrees": 7.0}
     thresholds = [[0.25, 2], [0.5, 5], [5, 10]]
-    _json(run / "localisation.json", {"thresholds": thresholds, "queries": {day: found, night: far}})
+    _json(run / "localization.json", {"thresholds": thresholds, "queries": {day: found, night: far}})
     _json(run / "sift.json", {"row": {}, "queries": {day: far, night: lost}})
     ranked = {query: [[name, 100 - k, "full"] for k, name in enumerate(DATABASE)] for query in QUERIES}
-    _json(run / "retrieval.json", {"queries": ranked, "silent": []})
+    _json(run / "retrieval.json", {"queries": ranked, "unmatched": []})
     row = {
         "method": "ours", "images": 6, "registered": summary.registered, "points": summary.points,
         "track_length": summary.mean_track_length, "reprojection_error": summary.reprojection_error,
-        "queries": {"day": {"count": 1, "localised": 1, "recall": [1, 1, 1]},
-                    "night": {"count": 1, "localised": 1, "recall": [0, 0, 1]}},
+        "queries": {"day": {"count": 1, "localized": 1, "recall": [1, 1, 1]},
+                    "night": {"count": 1, "localized": 1, "recall": [0, 0, 1]}},
     }  # fmt: skip
     run.note_step("match", 12.3, "15 pairs")
     run.finish([row, {**row, "method": "SIFT"}])

@@ -14,7 +14,7 @@ TINY = NetworkSettings(
     backbone="efficientnet_lite0",
     shared_backbone=True,
     pyramid_channels=(8, 8, 8),
-    normalise_local=True,
+    normalize_local=True,
     correlation="plain",
     radius=2,
     decoder_channels=(8, 8, 8, 8, 8),
@@ -26,7 +26,7 @@ TINY = NetworkSettings(
 BASE = {
     "network": TINY,
     "loss": {"reduction": "mean", "level_weights": [1, 1, 1, 1], "robust_flow_weight": 1.0, "outlier_weight": 0.5},
-    "optimiser": {"name": "adamw", "rate": 2e-3, "average": 0.9},
+    "optimizer": {"name": "adamw", "rate": 2e-3, "average": 0.9},
     "schedule": {"kind": "trapezoid", "iterations": 5, "warm_up": 2},
     "sizes": {"phases": [[0, 64, 1]]},
     "validation": {"pairs": 1, "hard": 1, "unrelated": 1, "size": 64},

@@ -38,7 +38,9 @@ def verify_database(database: Path, pairs: Path, seed: int) -> None:
         ids = {image.name: image.image_id for image in opened.read_all_images()}
         listed = read_pairs(pairs)
         waiting = [pair for pair in listed if not opened.exists_two_view_geometry(ids[pair[0]], ids[pair[1]])]
-    check_room(database.parent, db.ROOM + 2 * database.stat().st_size)  # no more matches than there are, and a log of them
+    check_room(
+        database.parent, db.ROOM + 2 * database.stat().st_size
+    )  # no more matches than there are, and a log of them
     chunk_list = database.with_name("pairs_in_work.txt")
     with progress(None, "verification", "pair", len(listed), len(listed) - len(waiting)) as bar:
         for start in range(0, len(waiting), CHUNK):

@@ -1,4 +1,4 @@
-"""Full localisation: a model of our matches between posed images, then day and night queries in it."""
+"""Full localization: a model of our matches between posed images, then day and night queries in it."""
 
 from __future__ import annotations
 
@@ -161,12 +161,14 @@ def run_localization(
         steps = Steps(output)
         poses = [run.file("sfm_reference") / SUMMARY, run.file("pairs-db.txt")]
         steps.run("reference poses", version, poses, run.write_reference)
-        steps.run("matching", matching, [run.file("features.h5"), run.file("matches.h5")], run.match_database, raw("matches"))
+        steps.run(
+            "matching", matching, [run.file("features.h5"), run.file("matches.h5")], run.match_database, raw("matches")
+        )
         points = result_settings(settings.triangulation)
         steps.run("triangulation", points, [run.file("sfm") / SUMMARY], run.triangulate)
         counts = [run.file("pairs-query.counts")]
         steps.run("retrieval", queries, [run.file("pairs-query.txt")], run.find_pairs, counts)
         files = [run.file("features-query.h5"), run.file("matches-query.h5")]
         steps.run("matching queries", matching, files, run.match_queries, raw("matches-query"))
-        log.info("localisation ...")
+        log.info("localization ...")
         return results, run.localize(results)

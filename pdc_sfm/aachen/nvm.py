@@ -1,4 +1,4 @@
-"""NVM files (VisualSFM), in which Aachen's reference poses come: rotation as quaternion, and the camera's centre."""
+"""NVM files (VisualSFM), in which Aachen's reference poses come: rotation as quaternion, and the camera's center."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _count(line: str) -> int:
 
 
 def _pose(words: list[str]) -> list[float]:
-    """Quaternion and centre."""
+    """Quaternion and center."""
     numbers = [float(word) for word in words]
     if len(numbers) != 7 or not all(abs(n) < 1e100 for n in numbers) or not any(abs(n) > 1e-6 for n in numbers[:4]):
         raise ValueError("a camera is `name focal_length qw qx qy qz cx cy cz distortion 0`")

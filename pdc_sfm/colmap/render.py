@@ -10,7 +10,7 @@ CAMERA_COLOR = (214, 76, 43)
 
 
 @dataclasses.dataclass(frozen=True)
-class View:
+class Viewpoint:
     """Where a picture is taken from: cam_from_world (3, 4), focal length in pixels, (width, height)."""
 
     cam_from_world: np.ndarray
@@ -28,7 +28,7 @@ class View:
 
 def overview(
     poses: np.ndarray, points: np.ndarray, size: tuple[int, int], azimuth: float = 20.0, elevation: float = 15.0
-) -> View:
+) -> Viewpoint:
     """A view of points and cameras (N, 3, 4) from behind the cameras, turned and raised by degrees."""
     middle = np.median(points, axis=0)
     down, forward = (_unit(poses[:, row, :3].mean(axis=0)) for row in (1, 2))
@@ -46,15 +46,17 @@ def overview(
     middle, local = middle + shift @ rotation, local - shift
     room = 0.9 * np.asarray(size) / 2 / focal_length  # |x| / z of the picture's border
     distance = (np.abs(local[:, :2]) / room - local[:, 2:]).max()
-    return View(np.c_[rotation, -rotation @ (middle - distance * axis)], focal_length, size)
+    return Viewpoint(np.c_[rotation, -rotation @ (middle - distance * axis)], focal_length, size)
 
 
-def draw(points: np.ndarray, colors: np.ndarray, poses: np.ndarray, view: View, background: int = 255) -> np.ndarray:
-    """(H, W, 3) uint8 picture of (N, 3) points with (N, 3) uint8 colours and cameras (M, 3, 4)."""
+def draw(
+    points: np.ndarray, colors: np.ndarray, poses: np.ndarray, view: Viewpoint, background: int = 255
+) -> np.ndarray:
+    """(H, W, 3) uint8 picture of (N, 3) points with (N, 3) uint8 colors and cameras (M, 3, 4)."""
     import cv2
 
     radius = 4 if len(points) < 20_000 else 3 if len(points) < 100_000 else 2  # of twice as fine pixels
-    fine = View(view.cam_from_world, 2 * view.focal_length, (2 * view.size[0], 2 * view.size[1]))
+    fine = Viewpoint(view.cam_from_world, 2 * view.focal_length, (2 * view.size[0], 2 * view.size[1]))
     width, height = fine.size
     image = np.full((height, width, 3), background, np.uint8)
     pixels, depth = fine.project(points)
@@ -71,7 +73,7 @@ def draw(points: np.ndarray, colors: np.ndarray, poses: np.ndarray, view: View, 
     return cv2.resize(image, view.size, interpolation=cv2.INTER_AREA)
 
 
-def _draw_camera(image: np.ndarray, pose: np.ndarray, view: View, scale: float) -> None:
+def _draw_camera(image: np.ndarray, pose: np.ndarray, view: Viewpoint, scale: float) -> None:
     import cv2
 
     corners = scale * np.array([[0, 0, 0], [-0.6, -0.45, 1], [0.6, -0.45, 1], [0.6, 0.45, 1], [-0.6, 0.45, 1]])

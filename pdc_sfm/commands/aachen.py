@@ -28,10 +28,10 @@ from pdc_sfm.run_folder import LOG
 
 if TYPE_CHECKING:
     from pdc_sfm.aachen.localization import Retriever
-    from pdc_sfm.engine.run import RunSettings
+    from pdc_sfm.engine.run import MatchingSettings
     from pdc_sfm.retrieval import RetrievalSettings
 
-MATCHING = {"match": "pdc_sfm.engine.run:RunSettings"}  # --config is a file or preset of these
+MATCHING = {"match": "pdc_sfm.engine.run:MatchingSettings"}  # --config is a file or preset of these
 LOCALIZE = {
     "": "pdc_sfm.aachen.localization:AachenSettings",
     **MATCHING,
@@ -105,7 +105,7 @@ def _localize(args: argparse.Namespace, dataset: Any) -> int:
     for line in result.left_out:
         log.warning(f"left out: {line}")
     for name, reason in result.failed.items():
-        print(f"not localised: {name}: {reason}")
+        print(f"not localized: {name}: {reason}")
     print(f"{result} -> {path}")
     return 1 if result.left_out else 0
 
@@ -132,13 +132,13 @@ def _challenge(args: argparse.Namespace, dataset: Any) -> int:
     return 1 if result.left_out else 0
 
 
-def _matching_settings(args: argparse.Namespace) -> tuple[RunSettings, list[str]]:
+def _matching_settings(args: argparse.Namespace) -> tuple[MatchingSettings, list[str]]:
     """`match.KEY=value` are settings of matching, the others of the run."""
-    from pdc_sfm.engine.run import RunSettings
+    from pdc_sfm.engine.run import MatchingSettings
     from pdc_sfm.settings import load_settings
 
     own, rest = _split(args.settings, "match.")
-    return load_settings(RunSettings, args.config, own), rest
+    return load_settings(MatchingSettings, args.config, own), rest
 
 
 def _split(words: list[str], prefix: str) -> tuple[list[str], list[str]]:
@@ -147,7 +147,7 @@ def _split(words: list[str], prefix: str) -> tuple[list[str], list[str]]:
     return own, [word for word in words if not word.startswith(prefix)]
 
 
-def _retrieval_settings(matching: RunSettings, words: list[str]) -> RetrievalSettings:
+def _retrieval_settings(matching: MatchingSettings, words: list[str]) -> RetrievalSettings:
     """Our own retrieval, with the same network and memory as matching."""
     from pdc_sfm.retrieval import RetrievalSettings
     from pdc_sfm.settings import load_settings

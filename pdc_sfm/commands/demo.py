@@ -1,7 +1,7 @@
 """Run everything from start to end, on the built-in scene or on your own photographs, and write a report.
 
 Without --images: a town square is rendered with its true cameras; its images are matched and triangulated; day and
-night queries are retrieved and localised; SIFT does the same beside it. With --images: a folder of photographs is
+night queries are retrieved and localized; SIFT does the same beside it. With --images: a folder of photographs is
 matched and reconstructed. Every step is recorded: interrupted, the same command continues.
 
 Examples:

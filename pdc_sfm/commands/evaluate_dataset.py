@@ -127,12 +127,12 @@ def _settings(args: argparse.Namespace) -> Any:
 
 
 def _matcher(args: argparse.Namespace, settings):
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.matcher import PairSettings, load_matcher
 
     chosen = {"dense": settings.dense}
     if hasattr(settings, "select"):
         chosen["select"] = settings.select
-    return load_matcher(args.weights, MatchSettings(**chosen), args.device)
+    return load_matcher(args.weights, PairSettings(**chosen), args.device)
 
 
 def _write(args: argparse.Namespace, settings, summary: dict) -> None:

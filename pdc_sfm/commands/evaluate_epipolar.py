@@ -31,16 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.known_cameras import neighbour_pairs
+    from pdc_sfm.evaluation.known_cameras import neighbor_pairs
     from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, evaluate_poses
     from pdc_sfm.evaluation.pose_report import summarize, text
     from pdc_sfm.evaluation.tables import write_json
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.settings import load_settings, to_dict
 
     settings = load_settings(KnownCameraSettings, args.config, args.settings)
-    pairs = neighbour_pairs(args.images, args.cameras, args.gaps)
-    matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
+    pairs = neighbor_pairs(args.images, args.cameras, args.gaps)
+    matcher = load_matcher(args.weights, PairSettings(settings.dense, settings.select), args.device)
     with progress(None, "evaluation", "pair", len(pairs)) as bar:
         groups = evaluate_poses(pairs, matcher, settings, bar.tell)
     summary = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), **summarize(groups)}

@@ -34,14 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from pdc_sfm.evaluation.homographies import HomographySettings, evaluate_homographies
     from pdc_sfm.evaluation.homography_report import summarize, text, write_results
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.settings import load_settings
     from pdc_sfm.synthetic.photographs import open_photographs
 
     words = [*args.settings, *([f"count={args.count}"] if args.count is not None else [])]
     settings = load_settings(HomographySettings, args.config, words)
     photos = open_photographs(args.images, "validation" if args.held_out else "all")
-    matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
+    matcher = load_matcher(args.weights, PairSettings(settings.dense, settings.select), args.device)
     total = settings.count * (len(settings.kinds) + (len(photos) > 1))
     with progress(None, "evaluation", "pair", total) as bar:
         result = evaluate_homographies(photos, matcher, settings, lambda kind, _: bar.tell(kind))

@@ -22,21 +22,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, help="folder for results.json and pictures")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser, "pdc_sfm.matcher:MatchSettings")
+    add_settings(parser, "pdc_sfm.matcher:PairSettings")
     inputs = ("image0", "image1", "homography", "weights")
     parser.set_defaults(paths=Paths(inputs=inputs, folders=("output",), replaced=("results.json", "results.txt")))
 
 
 def run(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.homographies import HomographyResult, KindResult, judge_pair
+    from pdc_sfm.evaluation.homographies import HomographyResult, KindResult, score_pair
     from pdc_sfm.evaluation.homography_pair import load_pair
     from pdc_sfm.evaluation.homography_report import summarize, text, write_results
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.settings import load_settings
 
-    settings, found = load_settings(MatchSettings, args.config, args.settings), KindResult()
+    settings, found = load_settings(PairSettings, args.config, args.settings), KindResult()
     pair = load_pair(args.image0, args.image1, args.homography)
-    judge_pair(pair, load_matcher(args.weights, settings, args.device), found)
+    score_pair(pair, load_matcher(args.weights, settings, args.device), found)
     whole = HomographyResult({f"{args.image0.name} {args.image1.name}": found}, [], [], [])
     summary = summarize(whole, settings, str(args.weights or "built-in"))
     print(text(summary))

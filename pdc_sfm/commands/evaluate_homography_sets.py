@@ -29,17 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser, "pdc_sfm.matcher:MatchSettings")
+    add_settings(parser, "pdc_sfm.matcher:PairSettings")
     parser.set_defaults(paths=Paths(images=("images",), inputs=("weights",), folders=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:
     from pdc_sfm.evaluation.homography_report import summarize, text, write_results
     from pdc_sfm.evaluation.homography_sets import evaluate_sets, find_sets
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.settings import load_settings
 
-    settings = load_settings(MatchSettings, args.config, args.settings)
+    settings = load_settings(PairSettings, args.config, args.settings)
     sets = find_sets(args.images, args.sets)
     matcher = load_matcher(args.weights, settings, args.device)
     with progress(None, "evaluation", "pair", sum(map(len, sets.values()))) as bar:

@@ -37,12 +37,12 @@ def run(args: argparse.Namespace) -> None:
     from pdc_sfm.evaluation.pair_list import read_pair_list
     from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings
     from pdc_sfm.evaluation.tables import write_json
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.settings import load_settings, to_dict
 
     settings = load_settings(KnownCameraSettings, args.config, args.settings)
     pairs = read_pair_list(args.list, args.images)
-    matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
+    matcher = load_matcher(args.weights, PairSettings(settings.dense, settings.select), args.device)
     with progress(None, "evaluation", "pair", len(pairs)) as bar:
         result = evaluate_list(pairs, matcher, settings, bar.tell)
     print(text(result, f"{len(pairs)} pairs of {args.list} (%, degrees)"))

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, evaluate_scene, scene_pairs, summarize, text
     from pdc_sfm.evaluation.tables import write_json
     from pdc_sfm.files import write_text
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.scenes import SceneTruth
     from pdc_sfm.settings import load_settings, to_dict
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
     folder = args.scene or _rendered(args.output / "scene")
     truth = SceneTruth(folder)
     pairs = scene_pairs(truth, settings)
-    matcher = load_matcher(args.weights, MatchSettings(settings.dense, settings.select), args.device)
+    matcher = load_matcher(args.weights, PairSettings(settings.dense, settings.select), args.device)
     with progress(None, "evaluation", "pair", len(pairs)) as bar:
         groups = evaluate_scene(truth, pairs, matcher, settings, bar.tell)
     summary = summarize(groups)

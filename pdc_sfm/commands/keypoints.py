@@ -33,9 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from pdc_sfm.settings import load_settings
 
     settings = load_settings(KeypointSettings, args.config, args.settings)
-    result = export_keypoints(
-        args.images, args.output, settings, overwrite=args.overwrite, strict=args.strict
-    )
+    result = export_keypoints(args.images, args.output, settings, overwrite=args.overwrite, strict=args.strict)
     for reason in result.left_out:
         log.warning(f"left out: {reason}")
     mean = result.keypoints / max(result.new, 1)

@@ -1,4 +1,4 @@
-"""Localise photographs in a map: one command, or by matches that are there.
+"""Localize photographs in a map: one command, or by matches that are there.
 
 With --map: OUT is what `reconstruct`, `triangulate` or `demo` wrote. Images of the map are found for each query
 (--top), matched, and the poses written to results.txt in the folder --output: `name qw qx qy qz tx ty tz`, camera from
@@ -57,7 +57,7 @@ class _Paths:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--map", type=Path, metavar="OUT", help="map to localise in: output of reconstruct, triangulate, demo"
+        "--map", type=Path, metavar="OUT", help="map to localize in: output of reconstruct, triangulate, demo"
     )
     parser.add_argument("--images", type=Path, help="with --map: folder of the queries")
     parser.add_argument(
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         {
             "": "pdc_sfm.colmap.localization.localize_sfm:LocalizationSettings",
-            "match": "pdc_sfm.engine.run:RunSettings",
+            "match": "pdc_sfm.engine.run:MatchingSettings",
             "retrieve": "pdc_sfm.retrieval.settings:RetrievalSettings",
         },
     )
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     for line in result.left_out:
         log.warning(f"left out: {line}")
     for name, reason in result.failed.items():
-        print(f"not localised: {name}: {reason}")
+        print(f"not localized: {name}: {reason}")
     print(f"{result} -> {args.output}")
     return 1 if result.left_out else 0
 
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 def _in_map(args: argparse.Namespace) -> int:
     from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings
     from pdc_sfm.demo.queries import RESULTS, localize_in_map, open_map, table
-    from pdc_sfm.engine.run import RunSettings
+    from pdc_sfm.engine.run import MatchingSettings
     from pdc_sfm.retrieval import RetrievalSettings
     from pdc_sfm.settings import load_settings
 
@@ -117,7 +117,7 @@ def _in_map(args: argparse.Namespace) -> int:
     for word in args.settings:
         prefix = word.partition(".")[0]
         own[prefix if prefix in own else ""].append(word.removeprefix(f"{prefix}.") if prefix in own else word)
-    matching = load_settings(RunSettings, None, own["match"])
+    matching = load_settings(MatchingSettings, None, own["match"])
     same = [
         f"{key}={value}" for key in ("weights", "device", "memory") if (value := getattr(matching, key)) is not None
     ]
@@ -138,5 +138,5 @@ def _in_map(args: argparse.Namespace) -> int:
     for line in result.left_out:
         log.warning(f"left out: {line}")
     print(table(rows))
-    print(f"{sum(row.localized for row in rows.values())} of {len(rows)} queries localised -> {args.output / RESULTS}")
+    print(f"{sum(row.localized for row in rows.values())} of {len(rows)} queries localized -> {args.output / RESULTS}")
     return 1 if result.left_out else 0

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pdc_sfm.colmap.io.models import MappingResult
 
 
-
 def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> None:
     """What reconstruction and triangulation have in common."""
     parser.add_argument("--images", type=Path, required=True, help="folder of the images")

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin anew; tracks: keep the raw matches and make only the two files again",
     )
     parser.add_argument("--quiet", action="store_true", help="only warnings, no progress")
-    add_settings(parser, "pdc_sfm.engine.run:RunSettings", group="")
+    add_settings(parser, "pdc_sfm.engine.run:MatchingSettings", group="")
     parser.set_defaults(
         paths=Paths(
             images=("images",),
@@ -64,14 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from pdc_sfm.engine.run import RunSettings, match_pairs
+    from pdc_sfm.engine.run import MatchingSettings, match_pairs
     from pdc_sfm.settings import load_settings
 
     result = match_pairs(
         args.pairs,
         args.images,
         args.output,
-        load_settings(RunSettings, args.config, args.settings),
+        load_settings(MatchingSettings, args.config, args.settings),
         features=args.features,
         matches=args.matches,
         features_ref=args.features_ref,

@@ -22,17 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="the picture (.png, .jpg)")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_settings(parser, "pdc_sfm.matcher:MatchSettings")
+    add_settings(parser, "pdc_sfm.matcher:PairSettings")
     parser.set_defaults(paths=Paths(inputs=("image0", "image1", "weights"), pictures=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:
     from pdc_sfm.images import read_image, write_image
-    from pdc_sfm.matcher import MatchSettings, load_matcher, match_images
+    from pdc_sfm.matcher import PairSettings, load_matcher, match_images
     from pdc_sfm.pair_picture import pair_picture
     from pdc_sfm.settings import load_settings
 
-    settings = load_settings(MatchSettings, args.config, args.settings)
+    settings = load_settings(PairSettings, args.config, args.settings)
     images = [read_image(path) for path in (args.image0, args.image1)]
     result = match_images(*images, matcher=load_matcher(args.weights, settings, args.device))
     select = settings.select

@@ -1,6 +1,6 @@
 """Reconstruct cameras and points from images and their matches, with COLMAP.
 
-Writes a COLMAP model, its database, points.ply (coloured) and summary.json into the output folder, at the end and all
+Writes a COLMAP model, its database, points.ply (colored) and summary.json into the output folder, at the end and all
 at once.
 
 Example:

@@ -1,4 +1,4 @@
-"""Write one self-contained HTML file about a run: results, model, pairs, localisation, retrieval, settings.
+"""Write one self-contained HTML file about a run: results, model, pairs, localization, retrieval, settings.
 
 The run is a folder as `pdc-sfm demo` writes it. It may be incomplete: the report says what is missing and shows the rest.
 

@@ -57,15 +57,13 @@ def run(args: argparse.Namespace) -> int:
 
     settings = load_settings(RetrievalSettings, args.config, args.settings)
     files = {"counts": args.counts, "codes": args.codes}
-    result = retrieve(
-        args.images, args.queries, args.database, args.output, args.top, settings, **files
-    )
+    result = retrieve(args.images, args.queries, args.database, args.output, args.top, settings, **files)
     return tell(result)
 
 
 def tell(result: RetrievalResult) -> int:
     """Print what was found and what was left out. Returns the exit code."""
-    lines = [f"no confident match: {name}" for name in result.silent if name not in result.bad]
+    lines = [f"no confident match: {name}" for name in result.unmatched if name not in result.bad]
     lines += [f"left out: {reason}" for reason in result.bad.values()]
     for line in lines[:SHOWN]:
         log.warning(line)

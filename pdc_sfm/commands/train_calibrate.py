@@ -1,4 +1,4 @@
-"""Make P_1 mean what it says: fit a judge of matches to pairs with known truth, and put it beside the weights.
+"""Make P_1 mean what it says: fit a confidence head of matches to pairs with known truth, and put it beside the weights.
 
 It weighs what the network says of a match and what alignment found out, and says how likely the match is less than a pixel
 off. The flow does not change. Pairs of photographs are made; views of rendered scenes have depth edges and walls that look

@@ -16,7 +16,7 @@ from pdc_sfm.commands.common import add_settings
 from pdc_sfm.commands.paths import Paths
 
 if TYPE_CHECKING:
-    from pdc_sfm.synthetic.pairs import Pair, PairSettings
+    from pdc_sfm.synthetic.pairs import Pair, SyntheticPairSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="picture to write, for example sheet.png")
     parser.add_argument("--pairs", type=int, default=8, help="rows of the sheet (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other pairs (default: %(default)s)")
-    add_settings(parser, "pdc_sfm.synthetic.pairs:PairSettings")
+    add_settings(parser, "pdc_sfm.synthetic.pairs:SyntheticPairSettings")
     parser.set_defaults(paths=Paths(images=("photos", "objects", "scene"), pictures=("output",)))
 
 
@@ -40,20 +40,20 @@ def run(args: argparse.Namespace) -> None:
     from pdc_sfm.errors import UserError
     from pdc_sfm.images import write_image
     from pdc_sfm.settings import load_settings
-    from pdc_sfm.synthetic.pairs import PairSettings
+    from pdc_sfm.synthetic.pairs import SyntheticPairSettings
     from pdc_sfm.training.preview import sheet
 
     if args.pairs < 1 or args.seed < 0:
         raise UserError(f"--pairs {args.pairs} --seed {args.seed}: at least one pair, and a seed of 0 or more")
     if bool(args.photos) == bool(args.scene):
         raise UserError("give either --photos, a folder of photographs, or --scene, a folder of `pdc-sfm scene`")
-    settings = load_settings(PairSettings, args.config, args.settings)
+    settings = load_settings(SyntheticPairSettings, args.config, args.settings)
     pairs = _rendered(args, settings) if args.scene else _warped(args, settings)
     write_image(args.output, sheet(pairs))
     print(f"wrote {args.pairs} pairs to {args.output}")
 
 
-def _warped(args: argparse.Namespace, settings: PairSettings) -> Iterator[Pair]:
+def _warped(args: argparse.Namespace, settings: SyntheticPairSettings) -> Iterator[Pair]:
     import numpy as np
 
     from pdc_sfm.synthetic.pairs import make_pair
@@ -68,7 +68,7 @@ def _warped(args: argparse.Namespace, settings: PairSettings) -> Iterator[Pair]:
     return (make_pair(photos, cutouts, settings, rng) for rng in numbers)
 
 
-def _rendered(args: argparse.Namespace, settings: PairSettings) -> Iterator[Pair]:
+def _rendered(args: argparse.Namespace, settings: SyntheticPairSettings) -> Iterator[Pair]:
     from pdc_sfm.synthetic.pairs import Pair
     from pdc_sfm.training.rendered import RenderedScene, RenderedSource
     from pdc_sfm.training.supervision import SupervisionSettings

@@ -7,7 +7,7 @@ rendered ones from folders that `pdc-sfm scene` wrote (--scene, any number of ti
 Examples:
   pdc-sfm train run --photos photos/ --objects cutouts/ --config compact --output runs/compact
   pdc-sfm train run --photos photos/ --model sfm/ --images images/ --config compact --output runs/second \\
-      start_from=runs/compact/best.safetensors optimiser.rate=1e-4
+      start_from=runs/compact/best.safetensors optimizer.rate=1e-4
   pdc-sfm train run --photos photos/ --scene town1/ --scene town2/ --config compact_stage2 --output runs/third \\
       start_from=runs/compact/best.safetensors
   torchrun --nproc-per-node 2 -m pdc_sfm.cli train run --photos photos/ --config paper_stage1 --output runs/paper

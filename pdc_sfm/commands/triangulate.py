@@ -1,6 +1,6 @@
 """Triangulate matches between images whose cameras are known (a COLMAP model), with COLMAP.
 
-Writes a COLMAP model with the same poses, its database, points.ply (coloured) and summary.json into the output folder,
+Writes a COLMAP model with the same poses, its database, points.ply (colored) and summary.json into the output folder,
 at the end and all at once.
 
 Example:

@@ -1,4 +1,4 @@
-"""One method on the built-in scene: match, triangulate, retrieve, match queries, localise. Ours and SIFT go the same way."""
+"""One method on the built-in scene: match, triangulate, retrieve, match queries, localize. Ours and SIFT go the same way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.demo.cameras import colmap_camera, known_model
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.settings import DemoSettings
-from pdc_sfm.demo.table import localisation_record, model_row, recalls
+from pdc_sfm.demo.table import localization_record, model_row, recalls
 from pdc_sfm.files import write_text
 from pdc_sfm.pipeline.matching import Matcher
 from pdc_sfm.run_folder import write_json
@@ -65,7 +65,7 @@ class Method:
             ("triangulate", result_settings(s.triangulation), (f"sfm/{SUMMARY}",), "", self._triangulate),
             ("retrieve", self.finds, ("retrieval.txt",), "retrieval.counts", self._retrieve),
             ("match queries", self.describes, last, "matches-query.raw", self._match_queries),
-            ("localise", result_settings(s.localization), ("results.txt",), "", self._localise),
+            ("localize", result_settings(s.localization), ("results.txt",), "", self._localize),
         ):
             paths, more = [self.file(output) for output in outputs], [self.file(rest)] if rest else []
             chain.run(self.prefix + step, settings, paths, lambda work=work: work(scene), more)
@@ -95,7 +95,7 @@ class Method:
         self.match(scene.images, pairs, features, matches, self.file("features.h5"))
         return describe_matches(pairs, features, matches)
 
-    def _localise(self, scene: Scene) -> str:
+    def _localize(self, scene: Scene) -> str:
         pairs, features, matches, results = map(
             self.file, ("retrieval.txt", "features-query.h5", "matches-query.h5", "results.txt")
         )
@@ -106,8 +106,8 @@ class Method:
             said = str(localize(self.file("sfm"), cameras, pairs, features, matches, results, settings))
         else:
             write_text(results, "")
-            said = f"0 of {len(scene.queries)} queries localised"
-        write_json(self.file("localisation.json"), localisation_record(results, scene.true_queries))
+            said = f"0 of {len(scene.queries)} queries localized"
+        write_json(self.file("localization.json"), localization_record(results, scene.true_queries))
         return said
 
 

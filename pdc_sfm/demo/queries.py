@@ -1,4 +1,4 @@
-"""Photographs localised in a map by one call: find images of the map, match, pose. Stopped, it goes on where it was.
+"""Photographs localized in a map by one call: find images of the map, match, pose. Stopped, it goes on where it was.
 
 A map is what `reconstruct` or `triangulate` writes (its summary.json names the images and features it was made of), or
 the folder of a run of `demo`.
@@ -21,7 +21,7 @@ from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_parameters, read_cam
 from pdc_sfm.colmap.io.models import SUMMARY, load_model
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationResult, LocalizationSettings, localize
 from pdc_sfm.demo.photographs import link_name
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import FormatError, ImageError, UserError
 from pdc_sfm.files import exclusive, write_text
 from pdc_sfm.images import list_images, read_image
@@ -32,7 +32,7 @@ from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import result_settings
 
 RESULTS = "results.txt"
-ALIKE = 0.1  # by which focal lengths may differ, relative, for two cameras to be one: EXIF is rounded, lenses differ by more
+MIN_NCC = 0.1  # by which focal lengths may differ, relative, for two cameras to be one: EXIF is rounded, lenses differ by more
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def localize_in_map(
     *,
     queries: Path | str | None = None,
     top: int = 20,
-    matching: RunSettings | None = None,
+    matching: MatchingSettings | None = None,
     finding: RetrievalSettings | None = None,
     settings: LocalizationSettings | None = None,
     match: Matcher | None = None,
@@ -97,7 +97,7 @@ def localize_in_map(
     `queries` is a list of intrinsics; other photographs take those of the map's camera of their size, or of EXIF.
     """
     images, output = Path(images), Path(output)
-    matching, finding = matching or RunSettings(), finding or RetrievalSettings()
+    matching, finding = matching or MatchingSettings(), finding or RetrievalSettings()
     settings = settings or LocalizationSettings()
     model = load_model(mapped.model)
     database = sorted(model.image(i).name for i in model.reg_image_ids())
@@ -211,7 +211,7 @@ def _intrinsics(path: Path, model: pycolmap.Reconstruction) -> tuple[pycolmap.Ca
         lengths = np.array([_focal_length(camera) for camera in same])
         usual = same[int(np.argsort(lengths)[len(same) // 2])]
         others = [*lengths, *([_focal_length(said)] if said is not None else [])]
-        if max(abs(np.log(other / _focal_length(usual))) for other in others) <= ALIKE:
+        if max(abs(np.log(other / _focal_length(usual))) for other in others) <= MIN_NCC:
             return usual, "the map's camera"
     if said is not None:
         return said, "EXIF"

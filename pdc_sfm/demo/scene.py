@@ -12,7 +12,7 @@ from pdc_sfm.demo.cameras import write_queries
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.method import Method, Scene
 from pdc_sfm.demo.settings import DemoSettings, demo_settings, retrieval_settings
-from pdc_sfm.demo.table import GROUPS, empty_row, localisation_record
+from pdc_sfm.demo.table import GROUPS, empty_row, localization_record
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.files import exclusive
 from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
@@ -35,7 +35,7 @@ def run_scene(
     network: Any = None,
     workers: int | None = None,
 ) -> RunFolder:
-    """Render the scene, map it, localise its queries, compare with SIFT, write the report. Stopped, it goes on.
+    """Render the scene, map it, localize its queries, compare with SIFT, write the report. Stopped, it goes on.
 
     `match` and `network` stand in for the network of the settings.
     """
@@ -70,14 +70,14 @@ def _scene_steps(chain: Chain, settings: DemoSettings, workers: int) -> Scene:
 
     def choose() -> str:
         poses = {name: camera.cam_from_world for name, camera in cameras("db").items()}
-        pairs = unique_pairs(nearest_pose_pairs(poses, settings.neighbours, settings.max_angle))
+        pairs = unique_pairs(nearest_pose_pairs(poses, settings.neighbors, settings.max_angle))
         write_pairs(folder / "pairs.txt", pairs)
         write_queries(folder / "queries.txt", cameras(*GROUPS))
         return f"{len(pairs)} pairs of {len(poses)} images: the nearest that look the same way"
 
     chain.run("scene", to_dict(s), [folder / "cameras.json"], render)
     chosen = [folder / "pairs.txt", folder / "queries.txt"]
-    chain.run("pairs", [settings.neighbours, settings.max_angle], chosen, choose)
+    chain.run("pairs", [settings.neighbors, settings.max_angle], chosen, choose)
     return Scene(folder / "images", folder / "pairs.txt", cameras("db"), cameras(*GROUPS), settings)
 
 
@@ -87,7 +87,7 @@ def _ours(folder: RunFolder, scene: Scene, match: Matcher | None, network: Any) 
     def find(pairs: Path) -> str:
         lists = list(scene.queries), list(scene.database)
         result = retrieve(scene.images, *lists, pairs, s.retrieved, finding, network=network)
-        return f"{result}{'; no confident match: ' * bool(result.silent)}{', '.join(result.silent)}"
+        return f"{result}{'; no confident match: ' * bool(result.unmatched)}{', '.join(result.unmatched)}"
 
     matcher = match or engine_matcher(s.match)
     return Method(
@@ -109,6 +109,6 @@ def _sift(chain: Chain, scene: Scene) -> dict[str, Any]:
     except ReconstructionError as error:  # the comparison fails, not the demo
         log.warning("SIFT has no model: %s", error)
         row = empty_row("SIFT", len(scene.database))
-    record = localisation_record(sift.file("results.txt"), scene.true_queries)
+    record = localization_record(sift.file("results.txt"), scene.true_queries)
     write_json(chain.folder / "sift.json", {"row": row, **record})
     return row

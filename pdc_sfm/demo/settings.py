@@ -9,7 +9,7 @@ from pathlib import Path
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.scenes.settings import SceneSettings
 from pdc_sfm.settings import load_settings, require
@@ -28,10 +28,10 @@ class DemoSettings:
     """The built-in scene from pictures to poses."""
 
     scene: SceneSettings = dataclasses.field(default_factory=SceneSettings)
-    neighbours: int = 8  # database images matched with each database image: the nearest that look the same way
+    neighbors: int = 8  # database images matched with each database image: the nearest that look the same way
     max_angle: float = 60.0  # degrees between their viewing directions
     retrieved: int = 8  # database images matched with each query
-    match: RunSettings = dataclasses.field(default_factory=RunSettings)
+    match: MatchingSettings = dataclasses.field(default_factory=MatchingSettings)
     retrieve: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)
     triangulation: TriangulationSettings = dataclasses.field(default_factory=TriangulationSettings)
     localization: LocalizationSettings = dataclasses.field(default_factory=LocalizationSettings)
@@ -39,7 +39,7 @@ class DemoSettings:
     report: bool = True  # write report.html at the end
 
     def __post_init__(self) -> None:
-        require(self.neighbours >= 1, f"neighbours={self.neighbours} must be at least 1")
+        require(self.neighbors >= 1, f"neighbors={self.neighbors} must be at least 1")
         require(0 < self.max_angle <= 180, f"max_angle={self.max_angle} must be between 0 and 180 degrees")
         require(self.retrieved >= 1, f"retrieved={self.retrieved} must be at least 1")
 
@@ -50,7 +50,7 @@ class PhotographSettings:
 
     exhaustive: int = 30  # up to so many photographs all pairs are matched, of more those that retrieval finds
     retrieved: int = 20  # photographs matched with each one then
-    match: RunSettings = dataclasses.field(default_factory=RunSettings)
+    match: MatchingSettings = dataclasses.field(default_factory=MatchingSettings)
     retrieve: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)
     reconstruction: ReconstructionSettings = dataclasses.field(default_factory=ReconstructionSettings)
     sift: bool = True  # the same pairs by SIFT, for comparison

@@ -38,7 +38,7 @@ def empty_row(method: str, images: int) -> dict[str, Any]:
     return {"method": method, "images": images, **row, "queries": {}}
 
 
-def localisation_record(results: Path, true: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def localization_record(results: Path, true: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Errors of each query, `true` being cam_from_world (3, 4) by name; the names begin with their group."""
     poses = read_poses(results) if results.is_file() else {}
     logs_path = Path(f"{results}_logs.json")
@@ -49,7 +49,7 @@ def localisation_record(results: Path, true: Mapping[str, np.ndarray]) -> dict[s
         metres, degrees = pose_error(poses[name], pose) if name in poses else (None, None)
         queries[name] = {
             "group": name.split("/")[0],
-            "localised": name in poses,
+            "localized": name in poses,
             "inliers": log.get("inliers", 0),
             "metres": metres,
             "degrees": degrees,
@@ -67,7 +67,7 @@ def recalls(results: Path, true: Mapping[str, np.ndarray]) -> dict[str, Any]:
         if wanted:
             found = sum(name in poses for name in wanted)
             recall = [round(share, 4) for share in localization_recall(poses, wanted)]
-            groups[group] = {"count": len(wanted), "localised": found, "recall": recall}
+            groups[group] = {"count": len(wanted), "localized": found, "recall": recall}
     return groups
 
 

@@ -49,10 +49,10 @@ def _joined(cut: Tensor) -> Tensor:
     return cut.permute(0, 3, 1, 4, 2).reshape(batch, 1, CELL * height, CELL * width)
 
 
-def spread(cells: Tensor, taken: Sequence[int] = ALL, *, linear: bool = False) -> Tensor:
+def upsample(cells: Tensor, taken: Sequence[int] = ALL, *, linear: bool = False) -> Tensor:
     """Maps (B, C, h, w) at the pixels in the `taken` rows and columns of each cell: (B, C, rows, columns, h, w).
 
-    Interpolated between centres; beyond the outermost ones values stay as they are, or go on linearly.
+    Interpolated between centers; beyond the outermost ones values stay as they are, or go on linearly.
     """
     height, width = cells.shape[-2:]
     if fused(cells):
@@ -83,12 +83,12 @@ def continued(cells: Tensor, reach: int) -> Tensor:
 
 
 def read_through(image: Tensor, grid: Tensor, taken: Sequence[int]) -> Tensor:
-    """An image (B, 1, H, W) at the pixels of cells, as planes, given the places of their centres (B, 2, h, w), -1 to 1."""
+    """An image (B, 1, H, W) at the pixels of cells, as planes, given the places of their centers (B, 2, h, w), -1 to 1."""
     sample = functools.partial(F.grid_sample, padding_mode="border", align_corners=True)
     if fused(image):
         found = planes(sample(image, _enlarged(grid, linear=True).permute(0, 2, 3, 1)))
         return found[:, taken[0] : taken[-1] + 1, taken[0] : taken[-1] + 1]
-    grid = spread(grid, taken, linear=True)
+    grid = upsample(grid, taken, linear=True)
     return sample(image, grid.flatten(2, 4).permute(0, 2, 3, 1)).view_as(grid[:, 0])
 
 
@@ -118,7 +118,7 @@ def _along_x(image: Tensor) -> Tensor:
 
 
 def inner_gradient(image: Tensor) -> tuple[Tensor, Tensor]:
-    """Half of these for the `INNER` pixels, whose neighbours are all in their own cell: (B, 2, 2, h, w) each."""
+    """Half of these for the `INNER` pixels, whose neighbors are all in their own cell: (B, 2, 2, h, w) each."""
     across, along = image[:, 1:-1], image[:, :, 1:-1]
     return (across[:, :, 2:] - across[:, :, :-2]) / 2, (along[:, 2:] - along[:, :-2]) / 2
 
@@ -155,7 +155,7 @@ def _averaging(side: int, sigmas: tuple[float, ...], device: torch.device) -> Te
     return torch.softmax(torch.stack(weights), 2)
 
 
-def evened_out(cells: Tensor, window: Window) -> Tensor:
+def smooth(cells: Tensor, window: Window) -> Tensor:
     """Means over near cells. What is linear, up to the border, stays the same.
 
     Both ways to compute it differ in the outermost corners, where maps may go on bilinearly as well.

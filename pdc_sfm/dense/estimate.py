@@ -22,7 +22,7 @@ class DenseEstimate:
     All coordinates are pixel indices of the original images; sigma is in pixels of the network's input.
     """
 
-    flow: np.ndarray  # (h, w, 2) float32: query point minus reference point, at the centre of each cell
+    flow: np.ndarray  # (h, w, 2) float32: query point minus reference point, at the center of each cell
     log_var: np.ndarray | None  # (h, w, M) float32; None if the network predicts no uncertainty
     logits: np.ndarray | None  # (h, w, M) float32
     valid: np.ndarray  # (h, w) bool: the point lies on the query
@@ -38,8 +38,8 @@ class DenseEstimate:
 
     @functools.cached_property
     def reference_points(self) -> np.ndarray:
-        """(h, w, 2) float32, centres of the cells."""
-        return cell_centres(self.grid_size, tuple(self.reference_size))
+        """(h, w, 2) float32, centers of the cells."""
+        return cell_centers(self.grid_size, tuple(self.reference_size))
 
     @functools.cached_property
     def query_points(self) -> np.ndarray:
@@ -62,7 +62,7 @@ class DenseEstimate:
 
     def over_image(self, image_size: Size, image_from_view: np.ndarray, grid_size: Size) -> DenseEstimate:
         """An estimate whose reference is a view of an image, on a grid over that image: not valid beyond the view."""
-        image_points = cell_centres(grid_size, image_size)
+        image_points = cell_centers(grid_size, image_size)
         points = transform(image_points, np.linalg.inv(image_from_view))
         at = self.sample(points)
         flow = (points + at.flow - image_points).astype(np.float32)
@@ -80,7 +80,7 @@ class DenseEstimate:
     def flow_at(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The flow (..., 2) at reference points (..., 2), and whether it is valid (...).
 
-        Between the outermost cell centres and the border (1.5 network pixels) the flow goes on linearly: holding it
+        Between the outermost cell centers and the border (1.5 network pixels) the flow goes on linearly: holding it
         there would shift matches by 1.5 (z - 1) pixels under a zoom z.
         """
         cells = rescale(points.astype(np.float64), self.reference_size, self.grid_size)
@@ -142,14 +142,14 @@ def from_level(
     flow = _numpy(output.flow, index)
     height, width = flow.shape[:2]
     branch_reference, branch_query = output.reference_size[::-1], output.query_size[::-1]  # now (width, height)
-    branch_points = np.add(cell_centres((width, height), branch_reference), flow, dtype=np.float64)
+    branch_points = np.add(cell_centers((width, height), branch_reference), flow, dtype=np.float64)
     view_size = view_size or query_size
     points = rescale(branch_points, branch_query, view_size)
     valid = inside(points, view_size)
     if query_from_view is not None:
         points = transform(points, query_from_view)
         valid &= inside(points, query_size)
-    flow = (points - cell_centres((width, height), reference_size)).astype(np.float32)
+    flow = (points - cell_centers((width, height), reference_size)).astype(np.float32)
     flow[~np.isfinite(flow)] = 0  # beyond a horizon, which is inside of nothing
     return DenseEstimate(
         flow,
@@ -176,7 +176,7 @@ def on_host(output: LevelOutput) -> LevelOutput:
 
 
 @functools.lru_cache(16)
-def cell_centres(grid_size: Size, image_size: Size) -> np.ndarray:
+def cell_centers(grid_size: Size, image_size: Size) -> np.ndarray:
     """`grid_points`, kept: photographs of one camera have the same, four times a pair."""
     points = grid_points(grid_size, image_size)
     points.setflags(write=False)

@@ -1,6 +1,6 @@
 """Dense estimates where they were computed: tensors of a batch of directions, before anything is copied to the host.
 
-Places are *normalised*: -1 and 1 are the borders of an image, whatever its size (as `grid_sample` has them with
+Places are *normalized*: -1 and 1 are the borders of an image, whatever its size (as `grid_sample` has them with
 align_corners=False), so that the network's resolution, a grid of cells and the original image share them.
 """
 
@@ -24,7 +24,7 @@ from pdc_sfm.pixels import Size
 class Field:
     """Where the cells of references lie in queries, and how sure that is; all references are of one size, all queries too."""
 
-    landing: Tensor  # (B, 2, h, w) normalised places on the query
+    landing: Tensor  # (B, 2, h, w) normalized places on the query
     valid: Tensor  # (B, 1, h, w) bool: they lie on it
     log_var: Tensor | None  # (B, M, h, w)
     logits: Tensor | None
@@ -60,7 +60,7 @@ def field_of(output: LevelOutput, reference_size: Size, query_size: Size, p1: Te
     """The network's output for whole images (not views of them)."""
     flow = output.flow
     (rows, columns), (high, wide), (height, width) = flow.shape[-2:], output.reference_size, output.query_size
-    start = _centres(rows, columns, (wide / width, high / height), flow.device)
+    start = _centers(rows, columns, (wide / width, high / height), flow.device)
     landing = torch.addcmul(start, flow.float(), on_device((2 / width, 2 / height), flow.device))
     valid = longest_side(landing) <= 1
     stride = round(wide / columns)
@@ -81,7 +81,7 @@ def field_from(estimate: DenseEstimate) -> Field:
 def cyclic_error(forward: Field, backward: Field) -> Tensor:
     """How far each cell of the reference is from itself after going to the query and back: (B, 1, h, w) original pixels.
 
-    Infinite where the way leads out of one of the images. Between the outermost centres of cells and the border the flow
+    Infinite where the way leads out of one of the images. Between the outermost centers of cells and the border the flow
     back goes on linearly.
     """
     (rows, columns), device = backward.landing.shape[-2:], forward.landing.device
@@ -91,13 +91,13 @@ def cyclic_error(forward: Field, backward: Field) -> Tensor:
     nearest = {"mode": "nearest", "padding_mode": "border", "align_corners": False}
     stays = F.grid_sample(backward.valid.float(), forward.landing.permute(0, 2, 3, 1), **nearest) > 0
     width, height = forward.reference_size
-    off = back - _centres(*forward.landing.shape[-2:], (1.0, 1.0), device)
+    off = back - _centers(*forward.landing.shape[-2:], (1.0, 1.0), device)
     off = off * on_device((width / 2, height / 2), device)
     return length(off).masked_fill_(~(forward.valid & stays & (longest_side(back) <= 1)), torch.inf)
 
 
 @functools.lru_cache(32)
-def _centres(rows: int, columns: int, scale: tuple[float, float], device: torch.device) -> Tensor:
-    """(1, 2, h, w): centres of cells, normalised and then scaled away from the first corner."""
+def _centers(rows: int, columns: int, scale: tuple[float, float], device: torch.device) -> Tensor:
+    """(1, 2, h, w): centers of cells, normalized and then scaled away from the first corner."""
     x, y = (scale[axis] * (torch.arange(n) + 0.5) * 2 / n - 1 for axis, n in enumerate((columns, rows)))
     return torch.stack(torch.meshgrid(x, y, indexing="xy"))[None].to(device, torch.float32)

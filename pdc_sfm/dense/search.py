@@ -31,7 +31,7 @@ SHRUNK = 0.4  # zooms from about 1.5 to 4 become what a pass finds
 MAGNIFIED = 2.0
 TILTED = 0.5  # one direction of an image squeezed to this: what is seen at 60 degrees
 DIRECTIONS = (0, 45, 90, 135)  # degrees, of what is squeezed
-PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # centres of windows, in parts of an image
+PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # centers of windows, in parts of an image
 LIKELY_TURNS = 2  # turns beside none at which windows are tried
 FAR_ZOOM, FAR_TURN = 1.7, 25.0  # along any direction; degrees: beyond them a pass finds only a part
 CONFIRMED = 0.6  # of what both images should show is sure: the search ends
@@ -45,7 +45,7 @@ RANSAC_THRESHOLD = 3.0  # pixels of the branch, whose flow is coarse
 
 
 @dataclass(frozen=True)
-class Look:
+class ViewHypothesis:
     """Which image is viewed (the other is whole), and how."""
 
     viewed: int
@@ -63,14 +63,14 @@ class Search:
     images: tuple[EncodedView, EncodedView]
     threshold: float = 0.1
     device: str = "cpu"
-    looks: bool = True  # whether the network looks at views as well
+    view_search: bool = True  # whether the network looks at views as well
 
     def homographies(self) -> Iterator[np.ndarray]:
         """image1_from_image0 (3, 3), the best of each stage that has one; later stages cost more."""
         homography = self.by_keypoints()
         if homography is not None:
             yield homography
-        if not self.looks:
+        if not self.view_search:
             return
         fits: dict[float, float] = {}  # the most cells that agree at each turn
         for stage in (self._turned, self._tilted, self._shrunk, self._magnified):
@@ -93,25 +93,25 @@ class Search:
         to_view, from_view = np.linalg.inv(whole[0].original_from_view), whole[1].original_from_view
         return from_view @ found[0] @ to_view
 
-    def _turned(self, _: dict) -> list[Look]:
-        return [Look(1, turn) for turn in TURNS[1:]]  # upright both are in a whole pass
+    def _turned(self, _: dict) -> list[ViewHypothesis]:
+        return [ViewHypothesis(1, turn) for turn in TURNS[1:]]  # upright both are in a whole pass
 
-    def _tilted(self, _: dict) -> list[Look]:
-        return [Look(viewed, tilt=direction) for direction in DIRECTIONS for viewed in (0, 1)]
+    def _tilted(self, _: dict) -> list[ViewHypothesis]:
+        return [ViewHypothesis(viewed, tilt=direction) for direction in DIRECTIONS for viewed in (0, 1)]
 
-    def _shrunk(self, _: dict) -> list[Look]:
-        return [Look(viewed, turn, zoom=SHRUNK) for turn in TURNS for viewed in (0, 1)]
+    def _shrunk(self, _: dict) -> list[ViewHypothesis]:
+        return [ViewHypothesis(viewed, turn, zoom=SHRUNK) for turn in TURNS for viewed in (0, 1)]
 
-    def _magnified(self, fits: dict[float, float]) -> list[Look]:
+    def _magnified(self, fits: dict[float, float]) -> list[ViewHypothesis]:
         likely = sorted(fits, key=fits.get, reverse=True)[:LIKELY_TURNS]
         return [
-            Look(viewed, turn, zoom=MAGNIFIED, place=at)
+            ViewHypothesis(viewed, turn, zoom=MAGNIFIED, place=at)
             for turn in dict.fromkeys((0, *likely))
             for viewed in (0, 1)
             for at in PLACES
         ]
 
-    def _fit(self, look: Look) -> Fit | None:
+    def _fit(self, look: ViewHypothesis) -> Fit | None:
         view = self._view(look)
         estimate = self._estimate(self.images[1 - look.viewed], view)
         seen = tuple(SIDE * a / b for a, b in zip(view.seen_size, view.size))
@@ -124,7 +124,7 @@ class Search:
             ransac_threshold=RANSAC_THRESHOLD,
         )
 
-    def _view(self, look: Look) -> View:
+    def _view(self, look: ViewHypothesis) -> View:
         whole = self.images[look.viewed].view
         view = whole.scaled(SIDE / min(whole.size)).zoomed(look.zoom, look.place)
         return (view if look.tilt is None else view.squeezed(TILTED, look.tilt)).rotated(look.turn)
@@ -137,7 +137,7 @@ class Search:
 
         with torch.inference_mode():
             code = self.network.encode_low(prepare_image(view.render()).to(self.device))
-            output = self.network.decode(reference.code.to(torch.float32), code, last_level=3)[-1]
+            output = self.network.decode(reference.code, code, last_level=3)[-1]
         return from_level(
             on_host(output),
             reference.view.original_size,
@@ -181,7 +181,7 @@ def shown_cells(estimate: DenseEstimate, query_from_reference: np.ndarray) -> np
 
 
 def window_around(shown: np.ndarray) -> tuple[float, tuple[float, float]] | None:
-    """Magnification and centre of the window around cells (h, w), in parts of the grid; None if they are most of it."""
+    """Magnification and center of the window around cells (h, w), in parts of the grid; None if they are most of it."""
     rows, columns = (np.flatnonzero(shown.any(axis)) for axis in (1, 0))
     if not len(rows):
         return None

@@ -24,7 +24,7 @@ from pdc_sfm.sift import Description, describe
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.field import Field
-    from pdc_sfm.dense.subpixel import Grey
+    from pdc_sfm.dense.subpixel import Gray
     from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 
 SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
@@ -39,7 +39,7 @@ class EncodedView:
 
     view: View
     code: ImageCode
-    grey: Grey | None = None  # for alignment
+    gray: Gray | None = None  # for alignment
     searched: bool = False  # a search may add keypoints
 
     @functools.cached_property
@@ -54,9 +54,11 @@ class EncodedView:
 
     @property
     def nbytes(self) -> int:
-        grey = 0 if self.grey is None else self.grey.nbytes
-        keypoints = MOST_KEYPOINTS * KEYPOINT_BYTES if self.searched else 0  # also before they are found: it must not grow
-        return self.code.nbytes + self.view.source.nbytes + grey + keypoints
+        gray = 0 if self.gray is None else self.gray.nbytes
+        keypoints = (
+            MOST_KEYPOINTS * KEYPOINT_BYTES if self.searched else 0
+        )  # also before they are found: it must not grow
+        return self.code.nbytes + self.view.source.nbytes + gray + keypoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,9 @@ class Estimator:
     network: PDCNet
     settings: DenseSettings = field(default_factory=DenseSettings)
     device: str = "cpu"
-    codes: Literal["float32", "float16"] = "float32"  # as which codes are kept; the network computes in its own precision
+    codes: Literal["float32", "float16"] = (
+        "float32"  # as which codes are kept; the network computes in its own precision
+    )
 
     def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
         """The code of an image, (H, W, 3) uint8, at the resolution of the settings."""
@@ -181,7 +185,7 @@ class Estimator:
             n, fit = max(((n, fit) for n, fit in enumerate(fits) if fit), key=lambda entry: entry[1].inliers)
             yield fit.query_from_reference if n == 0 else np.linalg.inv(fit.query_from_reference)
         yield from Search(
-            self.network, directions[0], self.settings.threshold, self.device, self.settings.looks
+            self.network, directions[0], self.settings.threshold, self.device, self.settings.view_search
         ).homographies()
 
     def _trial(self, directions: list, first: list[DenseEstimate], homography: np.ndarray) -> Trial:
@@ -270,7 +274,7 @@ class Estimator:
             with torch.inference_mode():
                 output = self._decode(some)
                 if align and self._aligns:
-                    output = alignment.align_likely(output, *_greys(some), self.network.judge)
+                    output = alignment.align_likely(output, *_grays(some), self.network.confidence_head)
             output = on_host(output)
             for index, number in enumerate(numbers):
                 found[number] = _original(output, *pairs[number], index)
@@ -288,10 +292,10 @@ class Estimator:
         with torch.inference_mode():
             output = self._decode(pairs)
             if self._aligns and fused(output.flow):
-                greys = (alignment.Grey.cat(some) for some in _greys(pairs))
-                output, p1 = alignment.align_and_judge(output, *greys, self.network.judge)
+                grays = (alignment.Gray.cat(some) for some in _grays(pairs))
+                output, p1 = alignment.align_and_score(output, *grays, self.network.confidence_head)
             elif self._aligns:
-                output = alignment.align_likely(output, *_greys(pairs), self.network.judge)
+                output = alignment.align_likely(output, *_grays(pairs), self.network.confidence_head)
             return field_of(output, *(encoded.view.original_size for encoded in pairs[0]), p1)
 
     def _decode(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> LevelOutput:
@@ -313,7 +317,7 @@ class Estimator:
             code = self.network.encode(image)
             if self.codes != "float32":
                 code = code.to(getattr(torch, self.codes))
-            return EncodedView(view, code, alignment.grey(image, code.high_size) if self._aligns else None)
+            return EncodedView(view, code, alignment.gray(image, code.high_size) if self._aligns else None)
 
     def _shrunk(self, encoded: EncodedView, factor: float, known: dict) -> EncodedView:
         """The code of the view made smaller, computed once for each size.
@@ -344,9 +348,9 @@ def _small(view: View) -> View:
     return view.scaled(min(1.0, SEARCH_SIDE / min(view.size)))
 
 
-def _greys(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> tuple[list[Grey], list[Grey]]:
+def _grays(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> tuple[list[Gray], list[Gray]]:
     """Of the references, and of the queries."""
-    return [reference.grey for reference, _ in pairs], [query.grey for _, query in pairs]
+    return [reference.gray for reference, _ in pairs], [query.gray for _, query in pairs]
 
 
 def _batch(codes: list[ImageCode]) -> ImageCode:
@@ -357,7 +361,9 @@ def _original(output, reference: EncodedView, query: EncodedView, index: int) ->
     """The network's output for a pair of views, as an estimate of the original pair."""
     whole, view = reference.view.is_whole, reference.view
     sizes = view.original_size if whole else view.size, query.view.original_size
-    through = {} if query.view.is_whole else dict(view_size=query.view.size, query_from_view=query.view.original_from_view)
+    through = (
+        {} if query.view.is_whole else dict(view_size=query.view.size, query_from_view=query.view.original_from_view)
+    )
     estimate = from_level(output, *sizes, index=index, **through)
     if whole:
         return estimate

@@ -1,7 +1,7 @@
 """Sub-pixel alignment: the network finds the place, the images themselves say where in it, to a fraction of a pixel.
 
 Around each cell of the finest level the window of the query is shifted until it fits the reference's best in the
-least-squares sense (Lucas and Kanade 1981). Both are compared after local normalisation of brightness and contrast, so
+least-squares sense (Lucas and Kanade 1981). Both are compared after local normalization of brightness and contrast, so
 that light may differ; the query is read through the flow, so that windows may be turned, scaled and bent.
 """
 
@@ -21,7 +21,6 @@ from pdc_sfm.dense.cells import (
     INNER,
     Window,
     differences,
-    evened_out,
     fused,
     inner_gradient,
     largest,
@@ -33,20 +32,21 @@ from pdc_sfm.dense.cells import (
     products,
     read_through,
     slopes,
-    spread,
+    smooth,
     sums,
+    upsample,
 )
 from pdc_sfm.network import LevelOutput
-from pdc_sfm.network.confidence_head import HIGHEST, Judge, mixture_stating, stated
+from pdc_sfm.network.confidence_head import HIGHEST, ConfidenceHead, mixture_stating, stated
 from pdc_sfm.network.mixture import p_r
 from pdc_sfm.network.warp import resize_area
 
 # Windows of the passes (8 and 4.9 px), and the rows and columns of each cell that are looked at: to come near, four pixels
 # of sixteen are enough.
 PASSES = (((3, 2, 1, 1, 1), INNER), ((2, 1, 1), ALL))
-NEIGHBOURHOOD = (1, 1)  # the window that brightness and contrast are measured in, 2.8 px: light differs by place, too
-LEAST_CONTRAST = 0.01  # standard deviation of grey values in [0, 1] below which there is only noise
-STIFFNESS = 1e-3  # texture it takes to move a cell, in squared gradients of the normalised image
+NEIGHBORHOOD = (1, 1)  # the window that brightness and contrast are measured in, 2.8 px: light differs by place, too
+LEAST_CONTRAST = 0.01  # standard deviation of gray values in [0, 1] below which there is only noise
+STIFFNESS = 1e-3  # texture it takes to move a cell, in squared gradients of the normalized image
 ROBUST = 0.5  # cells whose residuals are above this, in local standard deviations, count less
 SMOOTHING = (3, 2, 1)  # the window that evens out the flow (1.9 cells) within one that moves as a whole
 LARGEST_JUMP = 1.0  # px: where evening out would change the flow by more there is an edge, and it stays as it is
@@ -55,7 +55,7 @@ LARGEST_SHIFT = 3.0  # px, of all together: beyond it the flow was wrong, which 
 LIKELY = 0.03  # P_1 of cells that are worth the time
 MARGIN = 8  # cells around them, and what is aligned begins and ends at multiples of this
 INDEPENDENT = 60  # pixels of a window whose noise counts as independent, for the variance of its place
-ROUGHNESS = 4  # variance per squared pixel that a cell lies off its neighbours: their errors differ, their flow does not
+ROUGHNESS = 4  # variance per squared pixel that a cell lies off its neighbors: their errors differ, their flow does not
 FIT = (  # of the numbers that the fit gives: least, largest, and by what the logarithm is multiplied
     (3e-4, math.inf, 1.0),  # variance of the residuals
     (0.0, math.exp(7), 1.0),  # looseness
@@ -65,43 +65,43 @@ FIT = (  # of the numbers that the fit gives: least, largest, and by what the lo
     (1e-12, math.inf, 0.5),  # least magnification, squared
     (1e-12, math.inf, 0.5),  # largest
 )
-SURROUNDINGS = (2.5, 7.0)  # cells: of the Gaussians over which a judge sees how sure the neighbours are
+SURROUNDINGS = (2.5, 7.0)  # cells: of the Gaussians over which a confidence head sees how sure the neighbors are
 
 
 @dataclass(frozen=True)
-class Grey:
+class Gray:
     """What alignment wants of an image, made once: it is the query of some pairs and the reference of others."""
 
-    image: Tensor  # (B, 1, H, W) grey values in [0, 1]
-    cells: Tensor  # (B, CELL, CELL, h, w) its planes, normalised
+    image: Tensor  # (B, 1, H, W) gray values in [0, 1]
+    cells: Tensor  # (B, CELL, CELL, h, w) its planes, normalized
 
     @staticmethod
-    def of(image: Tensor) -> Grey:
-        """Of grey values (B, 1, H, W)."""
+    def of(image: Tensor) -> Gray:
+        """Of gray values (B, 1, H, W)."""
         cells = planes(image)
-        return Grey(image, _normalised(cells, torch.ones_like(cells[:, 0, :1])))
+        return Gray(image, _normalized(cells, torch.ones_like(cells[:, 0, :1])))
 
     @staticmethod
-    def cat(greys: Sequence[Grey]) -> Grey:
+    def cat(grays: Sequence[Gray]) -> Gray:
         """A batch of images of one size."""
-        if len(greys) == 1:
-            return greys[0]
-        image = torch.cat([grey.image for grey in greys])
-        return Grey(image, torch.cat([grey.cells for grey in greys]))
+        if len(grays) == 1:
+            return grays[0]
+        image = torch.cat([gray.image for gray in grays])
+        return Gray(image, torch.cat([gray.cells for gray in grays]))
 
     @property
     def nbytes(self) -> int:
         return self.image.nbytes + self.cells.nbytes
 
 
-def grey(images: Tensor, size: tuple[int, int]) -> Grey:
+def gray(images: Tensor, size: tuple[int, int]) -> Gray:
     """Of RGB (B, 3, H, W), at a size (height, width): as the full-resolution branch of the network sees them."""
     weights = on_device((0.299, 0.587, 0.114), images.device)
-    return Grey.of(resize_area((images * weights).sum(1, keepdim=True), size))
+    return Gray.of(resize_area((images * weights).sum(1, keepdim=True), size))
 
 
 def align_likely(
-    output: LevelOutput, references: Sequence[Grey], queries: Sequence[Grey], judge: Judge | None = None
+    output: LevelOutput, references: Sequence[Gray], queries: Sequence[Gray], head: ConfidenceHead | None = None
 ) -> LevelOutput:
     """As `align`, of the part around all cells that may be matches: often half of the image, and nothing of unrelated ones.
 
@@ -109,11 +109,13 @@ def align_likely(
     would have to wait for a GPU, which aligns everything at once.
     """
     if fused(output.flow):
-        return align(output, Grey.cat(references), Grey.cat(queries), judge)
+        return align(output, Gray.cat(references), Gray.cat(queries), head)
     kept = {name: getattr(output, name) for name in ("flow", "log_var", "logits")}
     maps = {name: _rows(x).clone() for name, x in kept.items() if x is not None}
     flow = maps["flow"]
-    likely = p_r(maps["log_var"], maps["logits"])[:, 0] > LIKELY if "logits" in maps else torch.ones_like(flow[:, 0]) > 0
+    likely = (
+        p_r(maps["log_var"], maps["logits"])[:, 0] > LIKELY if "logits" in maps else torch.ones_like(flow[:, 0]) > 0
+    )
     for n, (reference, query) in enumerate(zip(references, queries)):
         if not likely[n].any():
             continue
@@ -122,7 +124,7 @@ def align_likely(
         cells = (n, ..., rows, columns)
         part = replace(output, **{name: x[cells][None] for name, x in maps.items()})
         part = replace(part, flow=part.flow + corner)
-        part = align(part, replace(reference, cells=reference.cells[..., rows, columns]), query, judge)
+        part = align(part, replace(reference, cells=reference.cells[..., rows, columns]), query, head)
         for name, x in maps.items():
             x[cells] = getattr(part, name)[0]
         flow[cells] -= corner
@@ -141,30 +143,30 @@ def _range(wanted: Tensor) -> slice:
     return slice(max(first // MARGIN * MARGIN, 0), min(-(-end // MARGIN) * MARGIN, len(wanted)))
 
 
-def align(output: LevelOutput, reference: Grey, query: Grey, judge: Judge | None = None) -> LevelOutput:
+def align(output: LevelOutput, reference: Gray, query: Gray, head: ConfidenceHead | None = None) -> LevelOutput:
     """The estimate with its flow moved to where the images of the two branches fit best.
 
-    How well they tell the place (a plain wall does not) is known from the fit, and from how far neighbours lie apart: the
+    How well they tell the place (a plain wall does not) is known from the fit, and from how far neighbors lie apart: the
     variance of the narrowest component grows by it, up to 1, so that confidence orders matches of which the network is
-    equally sure. A `judge` weighs all this, and says how likely each cell is right.
+    equally sure. A confidence head weighs all this, and says how likely each cell is right.
     """
-    found, p1 = align_and_judge(output, reference, query, judge)
+    found, p1 = align_and_score(output, reference, query, head)
     if p1 is None:
         return found
     log_var, logits = mixture_stating(p1, found.log_var)
     return replace(found, log_var=log_var, logits=logits)
 
 
-def align_and_judge(
-    output: LevelOutput, reference: Grey, query: Grey, judge: Judge | None
+def align_and_score(
+    output: LevelOutput, reference: Gray, query: Gray, head: ConfidenceHead | None
 ) -> tuple[LevelOutput, Tensor | None]:
-    """The aligned estimate with the network's own mixture, widened, and P_1 (B, 1, h, w) by the judge if there is one."""
-    found, evidence = align_with_evidence(output, reference, query)
-    return found, None if judge is None else stated(judge(evidence))
+    """The aligned estimate, its mixture widened, and P_1 (B, 1, h, w) by the confidence head if there is one."""
+    found, features = align_with_features(output, reference, query)
+    return found, None if head is None else stated(head(features))
 
 
-def align_with_evidence(output: LevelOutput, reference: Grey, query: Grey) -> tuple[LevelOutput, Tensor | None]:
-    """The aligned estimate, and what is known of each cell, (B, EVIDENCE, h, w); None if the network states no confidence."""
+def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tuple[LevelOutput, Tensor | None]:
+    """The aligned estimate, and (B, CONFIDENCE_FEATURES, h, w) known of each cell; None if the network states no confidence."""
     output = replace(output, flow=_rows(output.flow), log_var=_rows(output.log_var), logits=_rows(output.logits))
     flow = start = output.flow
     query_per_reference = slopes(flow) + on_device((1.0, 0.0, 0.0, 1.0), flow.device).view(1, 2, 2, 1, 1)
@@ -183,7 +185,7 @@ def align_with_evidence(output: LevelOutput, reference: Grey, query: Grey) -> tu
             flow = torch.addcmul(flow, along, step[:, axis, None], value=-LARGEST_STEP)
         flow = torch.add(start, _limited(flow - start, LARGEST_SHIFT), alpha=LARGEST_SHIFT)
     looseness, noise = fit.looseness(), fit.noise()
-    bend = length(flow - evened_out(flow, SMOOTHING))
+    bend = length(flow - smooth(flow, SMOOTHING))
     roughness = bend * (bend < LARGEST_JUMP)
     variance = torch.addcmul(noise * looseness / INDEPENDENT, roughness, roughness, value=ROUGHNESS)
     found = replace(output, flow=flow, log_var=_widened(output.log_var, variance))
@@ -220,7 +222,7 @@ def _widened(log_var: Tensor | None, variance: Tensor) -> Tensor | None:
 
 
 def _warped(query: Tensor, flow: Tensor, taken: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """The query (B, 1, H, W) where the pixels of cells lie, given their flow (B, 2, h, w): normalised planes.
+    """The query (B, 1, H, W) where the pixels of cells lie, given their flow (B, 2, h, w): normalized planes.
 
     And whether it shows the cell (B, 1, h, w), 1 or 0.
     """
@@ -228,23 +230,25 @@ def _warped(query: Tensor, flow: Tensor, taken: tuple[int, ...]) -> tuple[Tensor
     scale = on_device((2 / (width - 1), 2 / (height - 1)), flow.device)
     grid = torch.addcmul(_places(*flow.shape[-2:], width, height, flow.device), flow, scale)
     seen = (longest_side(grid) <= 1).float()
-    return _normalised(read_through(query, grid, taken), seen, taken), seen
+    return _normalized(read_through(query, grid, taken), seen, taken), seen
 
 
 @functools.lru_cache(32)
 def _places(rows: int, columns: int, width: int, height: int, device: torch.device) -> Tensor:
-    """(1, 2, h, w): where the centres of cells lie on an image of this size without a flow, from -1 to 1."""
-    x, y = (2 * (torch.arange(n) * CELL + (CELL - 1) / 2) / (side - 1) - 1 for n, side in ((columns, width), (rows, height)))
+    """(1, 2, h, w): where the centers of cells lie on an image of this size without a flow, from -1 to 1."""
+    x, y = (
+        2 * (torch.arange(n) * CELL + (CELL - 1) / 2) / (side - 1) - 1 for n, side in ((columns, width), (rows, height))
+    )
     return torch.stack(torch.meshgrid(x, y, indexing="xy"))[None].to(device)
 
 
-def _normalised(image: Tensor, seen: Tensor, taken: tuple[int, ...] = ALL) -> Tensor:
+def _normalized(image: Tensor, seen: Tensor, taken: tuple[int, ...] = ALL) -> Tensor:
     """Planes with local mean 0 and local standard deviation 1; cells that are not seen (`seen` 0) do not count."""
     moments = torch.cat((image.mean((1, 2))[:, None], (image * image).mean((1, 2))[:, None], seen), 1)
-    moments = sums(moments * seen, NEIGHBOURHOOD)
+    moments = sums(moments * seen, NEIGHBORHOOD)
     mean, square = (moments[:, :2] / moments[:, 2:].clamp(min=1e-3)).split(1, 1)
     scale = torch.addcmul(square, mean, mean, value=-1).clamp_(min=0).add_(LEAST_CONTRAST**2).rsqrt_()
-    scale, shift = spread(torch.cat((scale, -mean * scale), 1), taken).unbind(1)
+    scale, shift = upsample(torch.cat((scale, -mean * scale), 1), taken).unbind(1)
     return torch.addcmul(shift, image, scale)
 
 
@@ -282,8 +286,8 @@ def _fit(slope: Sequence[Tensor], residual: Tensor, seen: Tensor, window: Window
 
 
 def _smoothed(flow: Tensor) -> Tensor:
-    """The flow evened out over neighbouring cells, except at edges."""
-    evened = evened_out(flow, SMOOTHING)
+    """The flow evened out over neighboring cells, except at edges."""
+    evened = smooth(flow, SMOOTHING)
     return torch.where(length(evened - flow) < LARGEST_JUMP, evened, flow)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pdc_sfm.images import resize_image
 from pdc_sfm.pixels import Size, rescale_matrix, transform
 
-OUTSIDE = (0.485, 0.456, 0.406)  # the network's mean colour, its zero: what a view shows beyond the image
+OUTSIDE = (0.485, 0.456, 0.406)  # the network's mean color, its zero: what a view shows beyond the image
 SMALLEST = 16
 AT_ONCE = 12_000_000  # bytes of an image, 4 megapixels: as floats 48 MB
 
@@ -38,12 +38,12 @@ class View:
         original_from_view = self.original_from_view @ rescale_matrix(size, self.size)
         return replace(self, size=size, seen_size=seen, original_from_view=original_from_view)
 
-    def zoomed(self, factor: float, centre: tuple[float, float] = (0.5, 0.5)) -> View:
+    def zoomed(self, factor: float, center: tuple[float, float] = (0.5, 0.5)) -> View:
         """A view as large, of a window that is magnified; a factor below 1 shrinks it all on an empty canvas.
 
-        The centre of the window is in parts of this view's width and height.
+        The center of the window is in parts of this view's width and height.
         """
-        x, y = (part * side - 0.5 for part, side in zip(centre, self.size))
+        x, y = (part * side - 0.5 for part, side in zip(center, self.size))
         to_window = np.array([[1 / factor, 0, x], [0, 1 / factor, y], [0, 0, 1.0]])
         seen = tuple(max(1, round(side * factor)) for side in self.seen_size)
         original_from_view = self.original_from_view @ to_window @ np.linalg.inv(_shift(self.size))
@@ -59,7 +59,7 @@ class View:
         return replace(self, original_from_view=self.original_from_view @ view_from_canvas)
 
     def rotated(self, degrees: float) -> View:
-        """The view turned counter-clockwise about its centre, on a canvas that holds all of it."""
+        """The view turned counter-clockwise about its center, on a canvas that holds all of it."""
         angle = math.radians(degrees)
         cos, sin = math.cos(angle), math.sin(angle)
         width, height = self.size
@@ -99,7 +99,7 @@ def jacobian(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
 
 
 def _shift(size: Size) -> np.ndarray:
-    """From the centre of an image to its pixel indices."""
+    """From the center of an image to its pixel indices."""
     return np.array([[1.0, 0.0, (size[0] - 1) / 2], [0.0, 1.0, (size[1] - 1) / 2], [0.0, 0.0, 1.0]])
 
 

@@ -50,9 +50,7 @@ def match_missing(
         return match_on(pool, pairs, store, memory=memory)
 
 
-def match_on(
-    pool: Pool, pairs: Sequence[Pair], store: RawStore, *, memory: int, bar: Any = None
-) -> LoopReport:
+def match_on(pool: Pool, pairs: Sequence[Pair], store: RawStore, *, memory: int, bar: Any = None) -> LoopReport:
     """Match the pairs that the store lacks on workers with `PairWork`, each with so many bytes for codes.
 
     `bar` counts on a progress bar of the caller instead of one of its own.

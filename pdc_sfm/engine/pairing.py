@@ -1,4 +1,4 @@
-"""Pair lists without retrieval: all pairs, neighbours in a sequence, cameras that look the same way from nearby."""
+"""Pair lists without retrieval: all pairs, neighbors in a sequence, cameras that look the same way from nearby."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def nearest_pose_pairs(cam_from_world: Mapping[str, np.ndarray], count: int, max
         return []
     poses = np.stack([np.asarray(cam_from_world[name], np.float64)[:3, :4] for name in names])
     rotations, translations = poses[:, :, :3], poses[:, :, 3]
-    centres = -np.einsum("nij,ni->nj", rotations, translations)
+    centers = -np.einsum("nij,ni->nj", rotations, translations)
     directions = rotations[:, 2]  # the camera's z axis in the world
-    tree, pairs = cKDTree(centres), []
+    tree, pairs = cKDTree(centers), []
     for index, name in enumerate(names):
         reach = min(len(names), 4 * count + 1)
         while True:  # until enough of the nearest look the same way, or there are no more
-            near = np.atleast_1d(tree.query(centres[index], reach)[1])
+            near = np.atleast_1d(tree.query(centers[index], reach)[1])
             near = near[near != index]
             alike = near[directions[near] @ directions[index] > np.cos(np.deg2rad(max_angle))]
             if len(alike) >= count or reach == len(names):

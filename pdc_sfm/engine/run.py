@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.engine.anchors import Anchors
 from pdc_sfm.engine.cache import parse_bytes
+from pdc_sfm.engine.given_keypoints import GivenKeypoints
 from pdc_sfm.engine.loop import LoopReport, match_on
 from pdc_sfm.engine.weights_file import WeightsFile
 from pdc_sfm.engine.work import Matcher, Pair, PairWork
@@ -32,14 +32,16 @@ Overwrite = Literal["no", "tracks", "all"]
 
 
 @dataclass(frozen=True)
-class RunSettings:
+class MatchingSettings:
     """Everything about matching a pair list. `device` and `memory` to `ray` change the speed only."""
 
     output: str = "matches-pdc"  # names the files: feats_{output}.h5 and {output}_{pair list}.h5
     weights: str | None = None  # a weights file; null: the built-in model
     device: str = "cpu"  # cpu or cuda
     precision: Precision = "float32"  # of convolutions; 16 bits are faster on a GPU, and change numbers a little
-    codes: Literal["float32", "float16"] = "float32"  # as which codes are kept; float16: twice as many, matches move < 0.001 px
+    codes: Literal["float32", "float16"] = (
+        "float32"  # as which codes are kept; float16: twice as many, matches move < 0.001 px
+    )
     memory: str = "4GB"  # for codes of images that later pairs use again
     readers: int = 2  # threads that read images ahead
     batch: int = 1  # pairs of equal sizes at a time
@@ -47,8 +49,8 @@ class RunSettings:
     # (docs/scale.md)
     engine: Engine = "local"
     ray: RaySettings = field(default_factory=RaySettings)
-    # keypoints given by --features-ref are matched by the flow at them (snap), or take the nearest match (assign)
-    anchors: Literal["snap", "assign"] = "snap"
+    # keypoints given by --features-ref are matched by the flow at them (flow), or take the nearest match (assign)
+    keypoints: Literal["flow", "assign"] = "flow"
     dense: DenseSettings = field(default_factory=DenseSettings)
     select: SelectSettings = field(default_factory=SelectSettings)
     snap: SnapSettings = field(default_factory=SnapSettings)
@@ -85,7 +87,7 @@ def match_pairs(
     pairs: Path | str | Sequence[Pair],
     images: Path | str,
     output: Path | str,
-    settings: RunSettings | None = None,
+    settings: MatchingSettings | None = None,
     *,
     features: Path | str | None = None,
     matches: Path | str | None = None,
@@ -100,7 +102,7 @@ def match_pairs(
     Interrupted at any moment, the same call continues. `features_ref` are feature files whose keypoints stay as they
     are; the feature file itself is another such file if it exists. Without `matcher` the network is loaded.
     """
-    settings = settings or RunSettings()
+    settings = settings or MatchingSettings()
     listed, stem = (read_pairs(pairs), Path(pairs).stem) if isinstance(pairs, Path | str) else (list(pairs), "pairs")
     unique = unique_pairs(listed)
     if not unique:
@@ -115,19 +117,21 @@ def match_pairs(
     raw = matches.with_suffix(".raw")
     listed_in = [Path(pairs)] if isinstance(pairs, Path | str) else []
     keep_apart(images=[images], inputs=listed_in, outputs=[features, matches], replaced=[raw])
-    keep_apart(inputs=references, outputs=[matches], replaced=[raw])  # the feature file may be one of them: it is extended
-    anchors = Anchors(references, unique) if references and settings.anchors == "snap" else None
-    made_by = _made_by(settings, matcher, anchors)
+    keep_apart(
+        inputs=references, outputs=[matches], replaced=[raw]
+    )  # the feature file may be one of them: it is extended
+    given = GivenKeypoints(references, unique) if references and settings.keypoints == "flow" else None
+    made_by = _made_by(settings, matcher, given)
     recorded = {**made_by, "tracks": to_dict(settings.tracks)}
     uncertainty = functools.partial(_uncertainty, settings)
     outputs = Outputs(features, matches, recorded, settings.tracks, references, uncertainty)
     with open_raw_store(raw, made_by, overwrite=overwrite == "all", wait=wait) as store:
         loop = LoopReport()
         if any(pair not in store for pair in unique):
-            make = functools.partial(_work, settings, images, matcher, anchors, strict)
+            make = functools.partial(_work, settings, images, matcher, given, strict)
             if settings.engine == "ray":
                 weights = WeightsFile.of(settings.weights) if matcher is None else None
-                make = functools.partial(_work, settings, images.absolute(), matcher, anchors, strict, weights)
+                make = functools.partial(_work, settings, images.absolute(), matcher, given, strict, weights)
             with open_pool(settings.engine, settings.ray, make, device=settings.device, block=settings.batch) as pool:
                 loop = match_on(pool, unique, store, memory=parse_bytes(settings.memory))
         store.flush()
@@ -139,14 +143,14 @@ def match_pairs(
     )
 
 
-def _uncertainty(settings: RunSettings, size: Size) -> float:
+def _uncertainty(settings: MatchingSettings, size: Size) -> float:
     """A pixel of what the network saw, in pixels of the image; cells round keypoints by half their tolerance."""
     seen = fitted_size(size, settings.dense.min_side, settings.dense.max_side)
     rounding = settings.tracks.max_error / 2 if settings.tracks.rule == "hloc" else 0.0
     return max(1.0, max(size) / max(seen), rounding)
 
 
-def _made_by(settings: RunSettings, matcher: Matcher | None, anchors: Anchors | None) -> dict[str, Any]:
+def _made_by(settings: MatchingSettings, matcher: Matcher | None, given: GivenKeypoints | None) -> dict[str, Any]:
     """What decides the raw matches, as plain values."""
     made_by: dict[str, Any] = {"dense": to_dict(settings.dense), "select": to_dict(settings.select)}
     if settings.precision != "float32":
@@ -157,16 +161,16 @@ def _made_by(settings: RunSettings, matcher: Matcher | None, anchors: Anchors | 
         made_by["weights"] = WeightsFile.of(settings.weights).fingerprint
     else:
         made_by["matcher"] = getattr(matcher, "identity", type(matcher).__name__)
-    if anchors is not None:
-        made_by |= {"snap": to_dict(settings.snap), "anchors": anchors.digest()}
+    if given is not None:
+        made_by |= {"snap": to_dict(settings.snap), "keypoints": given.digest()}
     return made_by
 
 
 def _work(
-    settings: RunSettings,
+    settings: MatchingSettings,
     images: Path,
     matcher: Matcher | None,
-    anchors: Anchors | None,
+    given: GivenKeypoints | None,
     strict: bool,
     weights: WeightsFile | None = None,
 ) -> PairWork:
@@ -179,12 +183,12 @@ def _work(
         readers=settings.readers,
         batch=settings.batch,
         strict=strict,
-        match_many=anchors.match_many(matcher) if anchors else None,
+        match_many=given.match_many(matcher) if given else None,
     )
 
 
-def _load(settings: RunSettings) -> Matcher:
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+def _load(settings: MatchingSettings) -> Matcher:
+    from pdc_sfm.matcher import PairSettings, load_matcher
 
-    match = MatchSettings(settings.dense, settings.select, settings.snap)
+    match = PairSettings(settings.dense, settings.select, settings.snap)
     return load_matcher(settings.weights, match, settings.device, settings.precision, settings.codes)

@@ -213,7 +213,9 @@ class PairWork:
             if not out_of_memory(error):
                 raise
             if len(pairs) > 1:
-                done.remarks.append(f"memory did not suffice for {len(pairs)} pairs at a time: they are matched one by one")
+                done.remarks.append(
+                    f"memory did not suffice for {len(pairs)} pairs at a time: they are matched one by one"
+                )
             found = [self._match_one(pair, code, done) for pair, code in zip(pairs, codes)]
         for pair, matches in zip(pairs, found):
             done.found.append(Found(pair, matches, (self._sizes[pair[0]], self._sizes[pair[1]])))
@@ -236,7 +238,9 @@ class PairWork:
                     f"there is not enough memory for {what}: set a lower dense.max_side or dense.min_side, or free some"
                 )
             getattr(self._matcher, "release", lambda: None)()
-            done.remarks.append(f"memory did not suffice: {self._cache.budget >> 20} MB of codes are kept, not {held >> 20}")
+            done.remarks.append(
+                f"memory did not suffice: {self._cache.budget >> 20} MB of codes are kept, not {held >> 20}"
+            )
 
 
 def out_of_memory(error: Exception) -> bool:

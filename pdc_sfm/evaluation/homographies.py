@@ -18,7 +18,7 @@ from pdc_sfm.matcher import Matcher, match_images
 from pdc_sfm.matches.select import SelectSettings, select_matches
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import require
-from pdc_sfm.synthetic.pairs import Pair, PairSettings, PhotoSource, fixed_pairs, make_pair
+from pdc_sfm.synthetic.pairs import PhotoSource, SyntheticPair, SyntheticPairSettings, fixed_pairs, make_pair
 from pdc_sfm.synthetic.photometric import PhotometricSettings
 from pdc_sfm.synthetic.warps import WarpSettings
 
@@ -32,15 +32,15 @@ _STRONG = WarpSettings(
     max_tilt=20, max_zoom=5, max_shift=0.2, min_in_view=0.03,
 )  # fmt: skip
 _TURNED = WarpSettings(homography=1, affine=0, tps=0, mixed=0, moderate=0, rotated=1, strong=0)
-_NOTHING = dict.fromkeys(("colour", "grey", "shading", "shadow", "night", "blur", "motion", "noise", "jpeg"), 0.0)
+_NOTHING = dict.fromkeys(("color", "gray", "shading", "shadow", "night", "blur", "motion", "noise", "jpeg"), 0.0)
 
 # kind -> how its views differ, and how light and camera do
 KINDS: dict[str, tuple[WarpSettings, dict[str, float]]] = {
     "viewpoint": (_VIEW, {"strength": 0}),
     "zoom": (_ZOOM, {"strength": 0}),
     "blur": (_VIEW, {"strength": 1.5, "blur": 1, "motion": 0.3}),
-    "light": (_VIEW, {"strength": 1.5, "colour": 1, "shading": 0.5, "shadow": 0.5}),
-    "night": (_VIEW, {"strength": 1, "night": 0.7, "colour": 1}),
+    "light": (_VIEW, {"strength": 1.5, "color": 1, "shading": 0.5, "shadow": 0.5}),
+    "night": (_VIEW, {"strength": 1, "night": 0.7, "color": 1}),
     "compression": (_VIEW, {"strength": 1.5, "jpeg": 1, "noise": 0.5}),
     "rotation": (_TURNED, {"strength": 0}),
     "strong zoom": (_STRONG, {"strength": 0}),
@@ -72,7 +72,9 @@ class KindResult:
     dense: DenseScores = field(default_factory=DenseScores)
     ours: MatchScores = field(default_factory=MatchScores)
     sift: MatchScores = field(default_factory=MatchScores)
-    example: tuple[Pair, RawMatches, DenseEstimate] | None = None  # the first pair, its matches and forward estimate
+    example: tuple[SyntheticPair, RawMatches, DenseEstimate] | None = (
+        None  # the first pair, its matches and forward estimate
+    )
 
 
 @dataclass
@@ -85,13 +87,13 @@ class HomographyResult:
     unrelated_sift: list[int]
 
 
-def pairs_of(photos: PhotoSource, kind: str, settings: HomographySettings) -> Iterator[Pair]:
+def pairs_of(photos: PhotoSource, kind: str, settings: HomographySettings) -> Iterator[SyntheticPair]:
     """The fixed pairs of a kind: photographs in the same order for every kind."""
     warp, light = KINDS[kind]
     return fixed_pairs(photos, settings.count, settings.seed, _pair_settings(settings.size, warp, light))
 
 
-def unrelated_pairs(photos: PhotoSource, settings: HomographySettings) -> Iterator[Pair]:
+def unrelated_pairs(photos: PhotoSource, settings: HomographySettings) -> Iterator[SyntheticPair]:
     """Views of two different photographs."""
     chosen = _pair_settings(settings.size, _VIEW, {"strength": 0}, unrelated=1.0)
     for number in range(settings.count):
@@ -99,32 +101,35 @@ def unrelated_pairs(photos: PhotoSource, settings: HomographySettings) -> Iterat
 
 
 def evaluate_homographies(
-    photos: PhotoSource, matcher: Matcher, settings: HomographySettings, progress: Callable[[str, Any], None] | None = None
+    photos: PhotoSource,
+    matcher: Matcher,
+    settings: HomographySettings,
+    progress: Callable[[str, Any], None] | None = None,
 ) -> HomographyResult:
     """Judge a matcher on all kinds; `progress(kind, result)` is called after each pair."""
     result = HomographyResult({}, [], [], [])
     for kind in settings.kinds:
         found = result.kinds[kind] = KindResult()
         for pair in pairs_of(photos, kind, settings):
-            judge_pair(pair, matcher, found)
+            score_pair(pair, matcher, found)
             if progress:
                 progress(kind, found)
     if len(photos) > 1:
-        _judge_unrelated(photos, matcher, settings, result, progress)
+        _score_unrelated(photos, matcher, settings, result, progress)
     return result
 
 
-def judge_pair(pair: Pair, matcher: Matcher, found: KindResult) -> None:
+def score_pair(pair: SyntheticPair, matcher: Matcher, found: KindResult) -> None:
     """Match a pair and add everything about it; the first one becomes the kind's example."""
     result = match_images(pair.reference, pair.query, matcher=matcher)
-    judge_flow(pair, result.forward, result.backward, found.dense, matcher.settings.dense)
-    judge_matches(pair, result.matches, found.ours)
-    judge_matches(pair, match_sift(pair.reference, pair.query), found.sift)
+    score_flow(pair, result.forward, result.backward, found.dense, matcher.settings.dense)
+    score_matches(pair, result.matches, found.ours)
+    score_matches(pair, match_sift(pair.reference, pair.query), found.sift)
     found.example = found.example or (pair, result.matches, result.forward)
 
 
-def judge_flow(
-    pair: Pair, forward: DenseEstimate, backward: DenseEstimate, scores: DenseScores, settings: DenseSettings
+def score_flow(
+    pair: SyntheticPair, forward: DenseEstimate, backward: DenseEstimate, scores: DenseScores, settings: DenseSettings
 ) -> None:
     """Add the errors of an estimate at all pixels that both images show."""
     height, width = pair.query.shape[:2]
@@ -132,21 +137,21 @@ def judge_flow(
     scores.add(forward, backward, *_truth(pair), query_seen=seen)
 
 
-def judge_matches(pair: Pair, matches: RawMatches, scores: MatchScores) -> None:
+def score_matches(pair: SyntheticPair, matches: RawMatches, scores: MatchScores) -> None:
     """Add the matches of a pair whose images nothing but their borders hide."""
     scores.counts.append(len(matches))
     add_flow_truth(scores, matches, pair.flow, None, pair.query.shape[1::-1])
     scores.homography_errors.append(homography_error(matches, *_truth(pair)))
 
 
-def _truth(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+def _truth(pair: SyntheticPair) -> tuple[np.ndarray, np.ndarray]:
     """Pixels of the reference that both images show, and where: (N, 2) twice."""
     y, x = np.nonzero(pair.visible)
     points = np.stack([x, y], -1).astype(np.float64)
     return points, points + pair.flow[y, x]
 
 
-def _judge_unrelated(
+def _score_unrelated(
     photos: PhotoSource,
     matcher: Matcher,
     settings: HomographySettings,
@@ -167,9 +172,9 @@ def _judge_unrelated(
 
 def _pair_settings(
     size: tuple[int, int], warp: WarpSettings, light: dict[str, float], unrelated: float = 0.0
-) -> PairSettings:
+) -> SyntheticPairSettings:
     photometric = PhotometricSettings(**{**_NOTHING, **light})
-    return PairSettings(
+    return SyntheticPairSettings(
         size=size, objects=0, perturbations=False, unrelated=unrelated, flip=0, mask="none", warp=warp,
         photometric=photometric,
     )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from pdc_sfm.errors import FormatError
 from pdc_sfm.images import fitted_size, read_image, resize_image
 from pdc_sfm.pixels import Size, grid_points, inside, rescale_matrix, transform
-from pdc_sfm.synthetic.pairs import Pair
+from pdc_sfm.synthetic.pairs import SyntheticPair
 
 
 def read_homography(path: Path) -> np.ndarray:
@@ -49,14 +49,14 @@ def checked_homography(numbers: np.ndarray, path: Path | str) -> np.ndarray:
 def homography_flow(query_from_reference: np.ndarray, reference: Size, query: Size) -> tuple[np.ndarray, np.ndarray]:
     """Flow (H, W, 2) float32 of a homography between pixel indices, and where it stays in the query (H, W) bool."""
     points = grid_points(reference, reference)
-    centre = query_from_reference @ [reference[0] / 2, reference[1] / 2, 1.0]
-    landed = transform(points, query_from_reference / np.sign(centre[2]))
+    center = query_from_reference @ [reference[0] / 2, reference[1] / 2, 1.0]
+    landed = transform(points, query_from_reference / np.sign(center[2]))
     seen = np.isfinite(landed).all(-1)
     seen &= inside(np.where(seen[..., None], landed, -1e9), query)
     return np.where(seen[..., None], landed - points, 0).astype(np.float32), seen
 
 
-def load_pair(reference: Path, query: Path, homography: Path, min_side: int | None = None) -> Pair:
+def load_pair(reference: Path, query: Path, homography: Path, min_side: int | None = None) -> SyntheticPair:
     """The pair, with the flow that the homography (pixels of the first image to pixels of the second) says.
 
     With `min_side` both are resized so that their smaller side has this length, and so is the truth.
@@ -69,4 +69,4 @@ def load_pair(reference: Path, query: Path, homography: Path, min_side: int | No
     flow, seen = homography_flow(matrix, *sizes)
     if not seen.any():
         raise FormatError(f"by {homography} no pixel of {reference} lies in {query}: is it the other way round?")
-    return Pair(images[0], images[1], flow, seen, seen, False)
+    return SyntheticPair(images[0], images[1], flow, seen, seen, False)

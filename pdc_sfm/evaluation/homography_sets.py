@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.homographies import HomographyResult, KindResult, judge_pair
+from pdc_sfm.evaluation.homographies import HomographyResult, KindResult, score_pair
 from pdc_sfm.evaluation.homography_pair import load_pair
 from pdc_sfm.matcher import Matcher
 
@@ -31,7 +31,9 @@ def find_sets(folder: Path, names: Sequence[str] = ()) -> dict[str, list[PlanePa
     folders = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())] if folder.is_dir() else []
     found = {path.resolve().name: pairs for path in folders if (pairs := _pairs(path))}
     if not found:
-        raise FormatError(f"{folder} holds no set of images with homographies: H1to2p with img1 and img2, or H_1_2 with 1 and 2")
+        raise FormatError(
+            f"{folder} holds no set of images with homographies: H1to2p with img1 and img2, or H_1_2 with 1 and 2"
+        )
     for name in names:
         if name not in found:
             raise FormatError(f"{folder} holds no set {name}: it has {', '.join(found)}")
@@ -47,7 +49,9 @@ def _image(folder: Path, number: int) -> Path:
     for path in (folder / f"{stem}{number}{suffix}" for stem in ("img", "") for suffix in _IMAGES):
         if path.is_file():
             return path
-    raise FormatError(f"{folder} has a homography of image {number}, but no img{number} or {number} ({', '.join(_IMAGES)})")
+    raise FormatError(
+        f"{folder} has a homography of image {number}, but no img{number} or {number} ({', '.join(_IMAGES)})"
+    )
 
 
 def evaluate_sets(
@@ -61,7 +65,9 @@ def evaluate_sets(
     for name, pairs in sets.items():
         for files in pairs:
             pair = load_pair(files.reference, files.query, files.homography, matcher.settings.dense.min_side)
-            judge_pair(pair, matcher, result.kinds.setdefault(f"{name} 1-{files.number}" if each else name, KindResult()))
+            score_pair(
+                pair, matcher, result.kinds.setdefault(f"{name} 1-{files.number}" if each else name, KindResult())
+            )
             if progress:
                 progress(name)
     return result

@@ -24,7 +24,7 @@ def read_camera_file(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         ) from None
 
 
-def neighbour_pairs(images: Path, cameras: Path, gaps: Sequence[int] = (1, 2, 4)) -> list[PosePair]:
+def neighbor_pairs(images: Path, cameras: Path, gaps: Sequence[int] = (1, 2, 4)) -> list[PosePair]:
     """Each image with those `gaps` places further in the order of names; the gap is the pair's group."""
     known = read_camera_file(cameras)
     names = sorted(name for name in known if (Path(images) / name).is_file())

@@ -18,7 +18,7 @@ from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.types import RawMatches
 
 RIGHT, WRONG = 5.0, 20.0  # pixels within which a match is right, and beyond which it is wrong by any account
-SURE = 0.5  # P_1 above which a match says that it is right
+HIGH_CONFIDENCE = 0.5  # P_1 above which a match says that it is right
 
 
 @dataclass
@@ -28,7 +28,7 @@ class ListScores:
     matches: list[int] = field(default_factory=list)
     right: list[float] = field(default_factory=list)  # share of the matches (of the points, where these are known)
     wrong: list[float] = field(default_factory=list)
-    sure_wrong: list[int] = field(default_factory=list)  # matches that are wrong and above SURE
+    sure_wrong: list[int] = field(default_factory=list)  # matches that are wrong and above HIGH_CONFIDENCE
     degrees: list[float] = field(default_factory=list)  # pose errors: the larger of rotation and translation
 
     def summary(self) -> dict[str, float]:
@@ -61,7 +61,7 @@ def evaluate_list(
         sizes = [image.shape[1::-1] for image in images]
         for method, matches in found.items():
             kind = scores.setdefault(pair.kind, {}).setdefault(method, ListScores())
-            row[method] = judge(pair, matches, sizes, kind, settings)
+            row[method] = score(pair, matches, sizes, kind, settings)
         rows.append(row)
         if progress:
             progress(pair.name)
@@ -69,7 +69,7 @@ def evaluate_list(
     return {"kinds": groups, "pairs": rows}
 
 
-def judge(
+def score(
     pair: ListedPair, matches: RawMatches, sizes: list, scores: ListScores, settings: KnownCameraSettings
 ) -> dict[str, float]:
     """Add a pair's matches; returns its figures."""
@@ -78,7 +78,7 @@ def judge(
     scores.right.append(float(np.mean(errors <= RIGHT)) if len(errors) else 0.0)
     scores.wrong.append(float(np.mean(errors > WRONG)) if len(errors) else 0.0)
     of_matches = len(errors) == len(matches) and pair.kind != "points"
-    scores.sure_wrong.append(int(((errors > WRONG) & (matches.scores > SURE)).sum()) if of_matches else 0)
+    scores.sure_wrong.append(int(((errors > WRONG) & (matches.scores > HIGH_CONFIDENCE)).sum()) if of_matches else 0)
     figures = {name: getattr(scores, name)[-1] for name in ("matches", "right", "wrong", "sure_wrong")}
     if pair.pose is not None:
         scores.degrees.append(max(pose_errors(pair.pose, matches, sizes, settings)))

@@ -66,7 +66,7 @@ def flow_at(flow: np.ndarray, points: np.ndarray) -> np.ndarray:
     """A flow (H, W, 2) at points (N, 2), bilinear."""
     from scipy.ndimage import map_coordinates
 
-    # nearest: a cell's centre may lie up to half a pixel beyond the outermost ones
+    # nearest: a cell's center may lie up to half a pixel beyond the outermost ones
     at = points.T[::-1].astype(np.float64)
     return np.stack([map_coordinates(flow[..., c], at, order=1, mode="nearest") for c in (0, 1)], -1)
 

@@ -106,7 +106,9 @@ def _pair(words: list[str], images: Path, beside: Path, where: str) -> ListedPai
     if len(truth) == 1:
         return ListedPair("homography", name, first, second, homography=read_homography(beside / truth[0]))
     if len(truth) == 9:
-        return ListedPair("homography", name, first, second, homography=checked_homography(_numbers(truth, where), where))
+        return ListedPair(
+            "homography", name, first, second, homography=checked_homography(_numbers(truth, where), where)
+        )
     raise FormatError(
         f"{where}: {len(truth)} words after the images; a pose takes {WORDS - 2}, a homography 9 or the name of its file, "
         "places the word points and four numbers each"

@@ -11,7 +11,7 @@ from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS
 from pdc_sfm.evaluation.sparsification import Sparsification
 from pdc_sfm.files import atomic_path
 
-COLOURS = {"P_1": "#0b6e4f", "variance": "#c8553d", "forward-backward": "#33658a"}
+COLORS = {"P_1": "#0b6e4f", "variance": "#c8553d", "forward-backward": "#33658a"}
 MARKS = {"P_1": "-", "variance": "--", "forward-backward": "-."}
 
 
@@ -23,7 +23,7 @@ def plot_sparsification(curves: Mapping[tuple[str, str], Sparsification], path: 
         for ranking, curve in drawn.items():
             label = f"{_name(ranking)} ({curve.ause:.3f})"
             ax.plot(
-                100 * curve.removed[:-1], curve.curve[:-1], MARKS[ranking], color=COLOURS[ranking], label=label, lw=1.8
+                100 * curve.removed[:-1], curve.curve[:-1], MARKS[ranking], color=COLORS[ranking], label=label, lw=1.8
             )
         if drawn:
             oracle = next(iter(drawn.values()))
@@ -42,8 +42,8 @@ def plot_calibration(calibration: Calibration, path: Path, title: str = "") -> N
     top = calibration.highest
     ax.plot([0, 1], [0, 1], color="0.6", lw=1, label="exact")
     sizes = [15 + 600 * row["pixels"] for row in rows]
-    ax.plot([r["stated"] for r in rows], [r["observed"] for r in rows], color=COLOURS["P_1"], lw=1.2)
-    ax.scatter([r["stated"] for r in rows], [r["observed"] for r in rows], sizes, COLOURS["P_1"], alpha=0.75)
+    ax.plot([r["stated"] for r in rows], [r["observed"] for r in rows], color=COLORS["P_1"], lw=1.2)
+    ax.scatter([r["stated"] for r in rows], [r["observed"] for r in rows], sizes, COLORS["P_1"], alpha=0.75)
     ax.axvline(top, color="0.6", ls=":", lw=1)
     ax.text(top, 0.02, f" highest: {top:.3f}", fontsize=9, color="0.4")
     ax.set(xlabel="stated: P_1", ylabel="observed: error below 1 px", xlim=(0, 0.75), ylim=(0, 1))

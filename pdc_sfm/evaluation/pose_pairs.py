@@ -77,16 +77,16 @@ def evaluate_poses(
         codes = [matcher.encode(image, str(path)) for image, path in zip(images, (pair.image0, pair.image1))]
         sizes = [image.shape[1::-1] for image in images]
         row: dict[str, Any] = {"pair": pair.name, "group": pair.group}
-        row["ours"] = judge_pose(pair, matcher.match(*codes), sizes, scores.ours, settings)
+        row["ours"] = score_pose(pair, matcher.match(*codes), sizes, scores.ours, settings)
         if settings.sift:
-            row["sift"] = judge_pose(pair, match_sift(*images), sizes, scores.sift, settings)
+            row["sift"] = score_pose(pair, match_sift(*images), sizes, scores.sift, settings)
         scores.rows.append(row)
         if progress:
             progress(pair.name)
     return groups
 
 
-def judge_pose(
+def score_pose(
     pair: PosePair, matches: RawMatches, sizes: list[Size], scores: MatchScores, settings: PoseSettings
 ) -> dict[str, float]:
     """Add the matches of a pair; returns its figures, errors in degrees."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-# Position (metres) and rotation (degrees) within which a query counts as localised (visuallocalization.net).
+# Position (metres) and rotation (degrees) within which a query counts as localized (visuallocalization.net).
 RECALL_THRESHOLDS = ((0.25, 2.0), (0.5, 5.0), (5.0, 10.0))
 
 
@@ -52,7 +52,7 @@ def localization_recall(
     true: Mapping[str, np.ndarray],
     thresholds: Sequence[tuple[float, float]] = RECALL_THRESHOLDS,
 ) -> tuple[float, ...]:
-    """Fraction of all true queries localised within each (distance, degrees). A query without an estimate is a miss."""
+    """Fraction of all true queries localized within each (distance, degrees). A query without an estimate is a miss."""
     if not true:
         raise ValueError("recall of no queries is undefined")
     errors = np.array([pose_error(estimated[name], pose) for name, pose in true.items() if name in estimated])
@@ -102,7 +102,7 @@ class ReconstructionErrors:
 
 
 def reconstruction_errors(estimated: Mapping[str, np.ndarray], true: Mapping[str, np.ndarray]) -> ReconstructionErrors:
-    """Lay the estimated cameras over the true ones by a similarity of their centres, then measure each."""
+    """Lay the estimated cameras over the true ones by a similarity of their centers, then measure each."""
     names = tuple(name for name in true if name in estimated)
     poses, truth = (np.stack([source[name] for name in names]) for source in (estimated, true))
     centers, true_centers = camera_center(poses), camera_center(truth)

@@ -13,7 +13,7 @@ from pdc_sfm.errors import FormatError
 from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS, DenseScores
 from pdc_sfm.evaluation.known_cameras import relative_pose
 from pdc_sfm.evaluation.match_scores import MatchScores, add_flow_truth
-from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, PosePair, judge_pose
+from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, PosePair, score_pose
 from pdc_sfm.evaluation.sift import match_sift
 from pdc_sfm.evaluation.tables import number, percent, table
 from pdc_sfm.images import fitted_size, read_image
@@ -94,7 +94,7 @@ def evaluate_scene(
         for method, matches in found.items():
             add_flow_truth(getattr(scores, method), matches, flow, visible, size)
             sizes = [image.shape[1::-1] for image in images]
-            judge_pose(pose, matches, sizes, getattr(scores, method), KnownCameraSettings(dense=settings.dense))
+            score_pose(pose, matches, sizes, getattr(scores, method), KnownCameraSettings(dense=settings.dense))
         if progress:
             progress(f"{first} {second}")
     return groups

@@ -53,10 +53,10 @@ def _superpoint(settings: KeypointSettings) -> Callable[[np.ndarray], Keypoints]
     network = network.eval().to(settings.device)
 
     def run(image: np.ndarray) -> Keypoints:
-        grey = torch.from_numpy(superpoint.grey_of(image)).to(settings.device)
+        gray = torch.from_numpy(superpoint.gray_of(image)).to(settings.device)
         return superpoint.detect(
             network,
-            grey,
+            gray,
             max_keypoints=settings.max_keypoints,
             nms_radius=settings.nms_radius,
             threshold=settings.threshold,

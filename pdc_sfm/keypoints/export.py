@@ -61,9 +61,7 @@ def export_keypoints(
             raise ImageError(f"none of the {len(wanted)} images of {images} could be read: {found.left_out[0]}")
         if parts.sources != [output]:
             parts.merge()
-        return ExportResult(
-            len(parts.done), len(missing) - len(found.left_out), found.keypoints, tuple(found.left_out)
-        )
+        return ExportResult(len(parts.done), len(missing) - len(found.left_out), found.keypoints, tuple(found.left_out))
 
 
 def made_with(settings: KeypointSettings) -> dict[str, Any]:

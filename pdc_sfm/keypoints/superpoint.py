@@ -27,9 +27,9 @@ class SuperPoint(nn.Module):
         self.convDa = nn.Conv2d(128, 256, 3, padding=1)
         self.convDb = nn.Conv2d(256, 256, 1)
 
-    def forward(self, grey: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, gray: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 1, H, W) in [0, 1] -> scores (B, H', W') of each pixel, unit descriptors (B, 256, H/8, W/8)."""
-        x = grey
+        x = gray
         for number in range(1, 5):
             x = F.relu(getattr(self, f"conv{number}a")(x))
             x = F.relu(getattr(self, f"conv{number}b")(x))
@@ -41,18 +41,18 @@ class SuperPoint(nn.Module):
 
 def detect(
     network: SuperPoint,
-    grey: Tensor,  # (H, W) in [0, 1]
+    gray: Tensor,  # (H, W) in [0, 1]
     *,
     max_keypoints: int,
     nms_radius: int = 4,
     threshold: float = 0.005,
     border: int = 4,
 ) -> Keypoints:
-    """Keypoints, scores and descriptors of one grey image, best first."""
-    height, width = grey.shape
+    """Keypoints, scores and descriptors of one gray image, best first."""
+    height, width = gray.shape
     with torch.inference_mode():
-        scores, coarse = network(_padded(grey)[None, None])
-        scores = suppress_neighbours(scores[:, :height, :width], nms_radius)[0]
+        scores, coarse = network(_padded(gray)[None, None])
+        scores = suppress_neighbors(scores[:, :height, :width], nms_radius)[0]
         rows, columns = torch.nonzero(scores > threshold, as_tuple=True)
         inside = (rows >= border) & (rows < height - border) & (columns >= border) & (columns < width - border)
         rows, columns = rows[inside], columns[inside]
@@ -64,7 +64,7 @@ def detect(
     return Keypoints(xy.cpu().numpy(), found.cpu().numpy(), (width, height), descriptors.cpu().numpy())
 
 
-def suppress_neighbours(scores: Tensor, radius: int) -> Tensor:
+def suppress_neighbors(scores: Tensor, radius: int) -> Tensor:
     """(B, H, W) scores with every pixel set to zero that has a better one within `radius` rows and columns.
 
     Points beaten only by a point that is itself beaten get two more chances, as in the published detector.
@@ -84,7 +84,7 @@ def suppress_neighbours(scores: Tensor, radius: int) -> Tensor:
 def sample_descriptors(xy: Tensor, coarse: Tensor) -> Tensor:
     """Unit descriptors (D, N) at pixels (N, 2), from a map (1, D, H/8, W/8).
 
-    The published sampling is exact at the first cell's centre (pixel 3.5) and 3.5 pixels off at the last one;
+    The published sampling is exact at the first cell's center (pixel 3.5) and 3.5 pixels off at the last one;
     the descriptors of published keypoint files are those, so it is kept.
     """
     height, width = coarse.shape[-2:]
@@ -94,14 +94,14 @@ def sample_descriptors(xy: Tensor, coarse: Tensor) -> Tensor:
     return F.normalize(sampled[0, :, 0], dim=0)
 
 
-def _padded(grey: Tensor) -> Tensor:
+def _padded(gray: Tensor) -> Tensor:
     """Repeat the last row and column up to a multiple of the cell, so that no pixel at the border is lost."""
-    height, width = grey.shape
-    return F.pad(grey[None], (0, -width % CELL, 0, -height % CELL), mode="replicate")[0]
+    height, width = gray.shape
+    return F.pad(gray[None], (0, -width % CELL, 0, -height % CELL), mode="replicate")[0]
 
 
-def grey_of(image: np.ndarray) -> np.ndarray:
-    """RGB (H, W, 3) uint8 -> grey (H, W) float32 in [0, 1], with the usual luma weights."""
+def gray_of(image: np.ndarray) -> np.ndarray:
+    """RGB (H, W, 3) uint8 -> gray (H, W) float32 in [0, 1], with the usual luma weights."""
     import cv2
 
     return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32) / 255

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pdc_sfm.dense.estimate import cell_centres
+from pdc_sfm.dense.estimate import cell_centers
 from pdc_sfm.dense.field import Field, cyclic_error
 from pdc_sfm.matches.select import SelectSettings, scaled_distance
 from pdc_sfm.matches.types import RawMatches
@@ -61,7 +61,7 @@ def unpack(packed: np.ndarray, reference_size: Size) -> RawMatches:
     height, width = packed.shape[1:]
     x, y, scores = packed.reshape(3, -1)
     kept = np.flatnonzero(scores >= 0)
-    centres = cell_centres((width, height), tuple(reference_size)).reshape(-1, 2)
+    centers = cell_centers((width, height), tuple(reference_size)).reshape(-1, 2)
     query = np.empty((len(kept), 2), np.float32)
     query[:, 0], query[:, 1] = x.take(kept), y.take(kept)
-    return RawMatches(centres.take(kept, 0), query, scores.take(kept))
+    return RawMatches(centers.take(kept, 0), query, scores.take(kept))

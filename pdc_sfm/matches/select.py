@@ -24,7 +24,7 @@ def highest_p_r(radius: float, lowest_sigma: float = 1.0) -> float:
 
 @dataclass(frozen=True)
 class SelectSettings:
-    """Which matches are kept. The paper's for localisation: P_1 > 0.1, both directions united (preset `paper_aachen`).
+    """Which matches are kept. The paper's for localization: P_1 > 0.1, both directions concatenate (preset `paper_aachen`).
 
     Here, by default, a match must also agree with the other direction, which is estimated anyway: on views of
     fountain-P11 next but one that drops 7 % of the matches and more than half of the wrong ones.
@@ -34,7 +34,7 @@ class SelectSettings:
     confidence: Literal["p_r", "cyclic"] = "p_r"
     radius: float = 1.0  # R of P_R, pixels of the network's input
     threshold: float = 0.1  # keep P_R above this
-    # mutual: what agrees both ways; both: the two united, as the paper; forward: first to second image, twice as
+    # mutual: what agrees both ways; both: the two concatenate, as the paper; forward: first to second image, twice as
     # fast
     directions: Literal["both", "mutual", "forward"] = "mutual"
     cyclic_distance: float = 3.0  # for mutual and cyclic: largest error there and back, pixels at a smaller side of 600
@@ -90,17 +90,17 @@ def collect(packed: Sequence[np.ndarray], sizes: tuple[Size, Size], settings: Se
 
     matches = unpack(packed[0], sizes[0])
     if len(packed) > 1:
-        matches = united(matches, unpack(packed[1], sizes[1]).swapped())
-    return matches if settings.max_matches is None else spread(matches, settings.max_matches, sizes[0])
+        matches = concatenate(matches, unpack(packed[1], sizes[1]).swapped())
+    return matches if settings.max_matches is None else subsample_spatially(matches, settings.max_matches, sizes[0])
 
 
-def united(one: RawMatches, other: RawMatches) -> RawMatches:
+def concatenate(one: RawMatches, other: RawMatches) -> RawMatches:
     """All matches of both."""
     arrays = (np.concatenate((getattr(one, n), getattr(other, n))) for n in ("keypoints0", "keypoints1", "scores"))
     return RawMatches(*arrays)
 
 
-def spread(matches: RawMatches, count: int, image_size: Size) -> RawMatches:
+def subsample_spatially(matches: RawMatches, count: int, image_size: Size) -> RawMatches:
     """At most `count` matches: the best of each square of image0, then each one's second best, and so on."""
     if len(matches) <= count:
         return matches

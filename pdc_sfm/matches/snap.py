@@ -16,12 +16,12 @@ from pdc_sfm.settings import require
 
 @dataclass(frozen=True)
 class SnapSettings:
-    """The paper's rule; d = 4 at a smaller side of 600 pixels, P_1 > 0.1, both directions united."""
+    """The paper's rule; d = 4 at a smaller side of 600 pixels, P_1 > 0.1, both directions concatenate."""
 
     distance: float = 4.0  # d: a predicted point and its keypoint, pixels at a smaller side of 600
     radius: float = 1.0  # R of P_R, pixels of the network's input
     threshold: float = 0.1  # keep P_R above this
-    # both: the two united; mutual: what agrees both ways; forward: first to second image
+    # both: the two concatenate; mutual: what agrees both ways; forward: first to second image
     directions: Literal["both", "mutual", "forward"] = "both"
     # also require this error there and back, pixels at a smaller side of 600; null: no such check
     cyclic_distance: float | None = None

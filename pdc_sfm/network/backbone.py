@@ -20,7 +20,7 @@ def build_backbone(settings: NetworkSettings) -> nn.Module:
     return FeaturePyramid(EfficientNetLite0(), settings.pyramid_channels)
 
 
-def normalise_image(image: Tensor) -> Tensor:
+def normalize_image(image: Tensor) -> Tensor:
     """RGB in [0, 1] -> zero mean and unit variance over ImageNet."""
     mean, std = (constants.channels(v, image.device, image.dtype) for v in (MEAN, STD))
     return (image - mean) / std
@@ -48,7 +48,7 @@ class VGG16(nn.Module):
         return nn.Sequential(*layers, nn.MaxPool2d(2))
 
     def forward(self, image: Tensor, strides: tuple[int, ...]) -> dict[int, Tensor]:
-        x = self.level_2(self.level_1(self.level_0(normalise_image(image))))
+        x = self.level_2(self.level_1(self.level_0(normalize_image(image))))
         maps = {4: x}
         for stride, level in ((8, self.level_3), (16, self.level_4)):
             if stride > max(strides):
@@ -94,7 +94,7 @@ class EfficientNetLite0(nn.Module):
     """EfficientNet-lite0 up to stride 16.
 
     Where it halves the resolution the padding falls alternately on both sides, so that features stay within a fifth of
-    a cell of the cell's centre (on one side, as in training for classification, they drift to half a cell).
+    a cell of the cell's center (on one side, as in training for classification, they drift to half a cell).
     """
 
     channels: ClassVar = {2: 16, 4: 24, 8: 40, 16: 112}
@@ -127,7 +127,7 @@ class EfficientNetLite0(nn.Module):
 
     def forward(self, image: Tensor, strides: tuple[int, ...]) -> dict[int, Tensor]:
         ends = {self.outputs[stride]: stride for stride in strides}
-        x, maps = self.stem(normalise_image(image)), {}
+        x, maps = self.stem(normalize_image(image)), {}
         for i, block in enumerate(self.blocks[: max(ends)], start=1):
             x = block(x)
             if i in ends:

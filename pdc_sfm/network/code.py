@@ -16,7 +16,7 @@ class ImageCode:
     """Everything the network computes from images alone, for a batch of images of one size."""
 
     features: dict[int, Tensor]  # level -> (B, C, h, w)
-    filters: dict[int, Tensor]  # level -> optimised local GOCor filters (B, C, h, w); empty with plain correlation
+    filters: dict[int, Tensor]  # level -> optimized local GOCor filters (B, C, h, w); empty with plain correlation
     size: tuple[int, int]  # (height, width) of the images given
     high_size: tuple[int, int]  # (height, width) at which the full-resolution branch saw them
 

@@ -1,6 +1,6 @@
 """What an aligned match is worth. The network's own confidence knows nothing of what alignment found out afterwards.
 
-The judge weighs all that is known of a cell (`dense.subpixel` gathers it) and says how likely the cell lies less than a
+The confidence head weighs all that is known of a cell (`dense.subpixel` gathers it) and says how likely the cell lies less than a
 pixel off. It is fitted to pairs with known truth when the network is trained (`pdc-sfm train calibrate`).
 """
 
@@ -14,28 +14,28 @@ from torch import Tensor, nn
 
 from pdc_sfm.network.mixture import SQRT2
 
-EVIDENCE = 12  # numbers known of a cell
+CONFIDENCE_FEATURES = 12  # numbers known of a cell
 HIGHEST = (1 - math.exp(-SQRT2)) ** 2  # P_1 of a component of variance 1: a mixture cannot state more
-LITERAL = 0.54  # up to this the judge's word is P_1; between it and the highest, what it is surer of keeps its order
+LITERAL = 0.54  # up to this the confidence head's word is P_1; between it and the highest, what it is surer of keeps its order
 HALFWAY = 2.0  # log-odds beyond it that are half the way there
 WRONG = (
     7.0  # least log-variance of the other component, which stands for all that is wrong: it adds next to nothing to P_1
 )
 
 
-class Judge(nn.Module):
+class ConfidenceHead(nn.Module):
     """Fully connected layers on each cell's evidence."""
 
     def __init__(self, channels: tuple[int, ...]):
         super().__init__()
-        sizes = (EVIDENCE, *channels, 1)
+        sizes = (CONFIDENCE_FEATURES, *channels, 1)
         layers: list[nn.Module] = []
         for inputs, outputs in itertools.pairwise(sizes):
             layers += [nn.Conv2d(inputs, outputs, 1), nn.LeakyReLU(0.1)]
         self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, evidence: Tensor) -> Tensor:
-        """(B, EVIDENCE, h, w) -> log-odds of being right (B, 1, h, w)."""
+        """(B, CONFIDENCE_FEATURES, h, w) -> log-odds of being right (B, 1, h, w)."""
         return self.layers(evidence)
 
 

@@ -29,7 +29,6 @@ def channels(values: tuple[float, ...], device: torch.device, dtype: torch.dtype
     return torch.cat([torch.full((1, 1, 1, 1), value, device=device, dtype=dtype) for value in values], 1)
 
 
-
 def chunk_size(cached: int, bytes_each: int, device: torch.device) -> int:
     """How many of a list of equal parts are computed together.
 

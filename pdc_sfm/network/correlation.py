@@ -51,10 +51,10 @@ def _padded(x: Tensor, pad: tuple[int, ...]) -> Tensor:
 
 
 class Tiles:
-    """The neighbourhoods of every 8x8 tile of a query map, ready to be compared with reference maps of the same size."""
+    """The neighborhoods of every 8x8 tile of a query map, ready to be compared with reference maps of the same size."""
 
-    def __init__(self, neighbours: Tensor, shape: tuple[int, int, int, int], radius: int):
-        self.neighbours = neighbours  # (B * tiles, side * side, C)
+    def __init__(self, neighbors: Tensor, shape: tuple[int, int, int, int], radius: int):
+        self.neighbors = neighbors  # (B * tiles, side * side, C)
         self.shape = shape
         self.radius = radius
 
@@ -78,12 +78,12 @@ class Tiles:
         return maps[:, :height, :width].permute(0, 3, 1, 2)
 
     def products(self, reference: Tensor) -> Tensor:
-        """Mean over channels of every pixel of a tile with every neighbour of the tile: (B * tiles, 64, side^2)."""
+        """Mean over channels of every pixel of a tile with every neighbor of the tile: (B * tiles, 64, side^2)."""
         return self.multiply(cut_mean(reference))
 
     def multiply(self, reference: Tensor) -> Tensor:
         """The same for a reference that is cut already, once for several queries (`cut_mean`)."""
-        return torch.bmm(reference, self.neighbours.transpose(1, 2))
+        return torch.bmm(reference, self.neighbors.transpose(1, 2))
 
     def windows(self, products: Tensor, slope: float = 1.0) -> Tensor:
         """The window of each pixel out of the tiles' products, through a leaky ReLU: (B, (2r+1)^2, H, W)."""

@@ -1,4 +1,4 @@
-"""GOCor: filters optimised by steepest descent so that their correlation is high at the match and low elsewhere.
+"""GOCor: filters optimized by steepest descent so that their correlation is high at the match and low elsewhere.
 
 The activation of the residual is linear in the filter once its sign pattern is fixed, and correlation is linear in the
 filter, so the correlation of the filter follows from that of the gradient and is never recomputed:
@@ -31,10 +31,10 @@ class _Objective(nn.Module):
 
     def __init__(self):
         super().__init__()
-        centres = torch.arange(BINS) * SPACING
-        self.label = nn.Parameter(torch.exp(-0.5 * centres**2).view(1, -1, 1, 1))
+        centers = torch.arange(BINS) * SPACING
+        self.label = nn.Parameter(torch.exp(-0.5 * centers**2).view(1, -1, 1, 1))
         self.weight = nn.Parameter(torch.ones(1, BINS, 1, 1))
-        self.mask = nn.Parameter(4 * torch.tanh(2 - centres).view(1, -1, 1, 1))
+        self.mask = nn.Parameter(4 * torch.tanh(2 - centers).view(1, -1, 1, 1))
         self.log_step_length = nn.Parameter(torch.zeros(1))
         self.filter_reg = nn.Parameter(torch.full((1,), 0.1))
 
@@ -45,7 +45,7 @@ class _Objective(nn.Module):
         return mix(self.label), mix(self.weight), torch.sigmoid(mix(self.mask))
 
     @property
-    def regularisation(self) -> Tensor:
+    def regularization(self) -> Tensor:
         return (self.filter_reg**2).clamp(min=1e-10)
 
 
@@ -74,32 +74,32 @@ class LocalGOCor(nn.Module):
         self.objective = _Objective()
 
     def forward(self, reference: Tensor) -> Tensor:
-        """Features (B, C, H, W) -> optimised filters (B, C, H, W)."""
+        """Features (B, C, H, W) -> optimized filters (B, C, H, W)."""
         channels = reference.shape[1]
         initial = self.scaling * reference / ((reference**2).mean(1, keepdim=True) + 1e-6)
         if self.iterations == 0:
             return initial
         tiles = Tiles.of(reference, self.radius)
         filters = cut(initial)
-        largest = 4 * filters.shape[1] * tiles.neighbours.shape[1]
+        largest = 4 * filters.shape[1] * tiles.neighbors.shape[1]
         chunk = filters.shape[0] if torch.is_grad_enabled() else chunk_size(CHUNK, largest, filters.device)
-        pieces = [self._optimise(w, n, channels) for w, n in zip(filters.split(chunk), tiles.neighbours.split(chunk))]
+        pieces = [self._optimize(w, n, channels) for w, n in zip(filters.split(chunk), tiles.neighbors.split(chunk))]
         return tiles.join(torch.cat(pieces))
 
-    def _optimise(self, w: Tensor, neighbours: Tensor, channels: int) -> Tensor:
-        """Steepest descent on a few tiles: w (T, 64, C), neighbours (T, side^2, C)."""
+    def _optimize(self, w: Tensor, neighbors: Tensor, channels: int) -> Tensor:
+        """Steepest descent on a few tiles: w (T, 64, C), neighbors (T, side^2, C)."""
         residual = _Residual(*(band_mask(self.radius, v) for v in self.objective.maps(self._distance(w))))
-        regularisation = self.objective.regularisation / channels**2
+        regularization = self.objective.regularization / channels**2
         step = self.objective.log_step_length.exp()
-        scaled = neighbours / channels  # the local correlation is a mean over channels
+        scaled = neighbors / channels  # the local correlation is a mean over channels
         across = scaled.transpose(1, 2)
         correlation = torch.bmm(w, across)
         for iteration in range(self.iterations):
             back, slope = residual(correlation)
-            gradient = torch.addcmul(torch.bmm(back, scaled), w, regularisation)
+            gradient = torch.addcmul(torch.bmm(back, scaled), w, regularization)
             gradient_correlation = torch.bmm(gradient, across)
             norm = _squares(gradient)
-            length = -step * norm / (_squares(slope * gradient_correlation) + regularisation * norm).clamp(min=1e-8)
+            length = -step * norm / (_squares(slope * gradient_correlation) + regularization * norm).clamp(min=1e-8)
             w = torch.addcmul(w, gradient, length)
             if iteration + 1 < self.iterations:
                 correlation = torch.addcmul(correlation, gradient_correlation, length)
@@ -110,11 +110,11 @@ class LocalGOCor(nn.Module):
         return torch.hypot(steps[:, None], steps[None, :]).flatten()
 
 
-CHUNK = 32  # tiles optimised together: their products stay in the processor's cache
+CHUNK = 32  # tiles optimized together: their products stay in the processor's cache
 
 
 class GlobalGOCor(nn.Module):
-    """Filters for the global correlation, optimised on the reference and, for smoothness, on the query."""
+    """Filters for the global correlation, optimized on the reference and, for smoothness, on the query."""
 
     def __init__(self, channels: int, iterations: int):
         super().__init__()
@@ -126,22 +126,22 @@ class GlobalGOCor(nn.Module):
         self.objective = _Objective()
 
     def forward(self, reference: Tensor, query: Tensor) -> Tensor:
-        """L2-normalised features (B, C, h, w) -> correlation (B, hq*wq, h, w), the query's position in the channels."""
+        """L2-normalized features (B, C, h, w) -> correlation (B, hq*wq, h, w), the query's position in the channels."""
         batch, _, height, width = reference.shape
         sizes = (*reference.shape[-2:], *query.shape[-2:])
         ref, qry = reference.flatten(2).transpose(1, 2), query.flatten(2).transpose(1, 2)  # (B, P, C)
         residual = _Residual(*self.objective.maps(self._distances(height, width, reference)))
-        regularisation, step = self.objective.regularisation, self.objective.log_step_length.exp()
+        regularization, step = self.objective.regularization, self.objective.log_step_length.exp()
         filters = self._initial(ref)
         on_ref, on_qry = filters @ ref.mT, filters @ qry.mT  # (B, P, P), (B, P, Q)
         smooth = self._smooth(on_qry, sizes)
         for _ in range(self.iterations):
             back, slope = residual(on_ref)
-            gradient = back @ ref + regularisation * filters + self._smooth_transposed(smooth, sizes) @ qry
+            gradient = back @ ref + regularization * filters + self._smooth_transposed(smooth, sizes) @ qry
             gradient_on_ref, gradient_on_qry = gradient @ ref.mT, gradient @ qry.mT
             gradient_smooth = self._smooth(gradient_on_qry, sizes)
             norm = _squared(gradient)
-            curvature = _squared(slope * gradient_on_ref) + _squared(gradient_smooth) + regularisation * norm
+            curvature = _squared(slope * gradient_on_ref) + _squared(gradient_smooth) + regularization * norm
             length = step * norm / (curvature.clamp(min=1e-8) + 0.1 * norm)  # one step length per pair
             filters = filters - length * gradient
             on_ref, on_qry = on_ref - length * gradient_on_ref, on_qry - length * gradient_on_qry

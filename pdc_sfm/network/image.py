@@ -14,7 +14,7 @@ MIN_SIDE = 16
 def prepare_image(image: np.ndarray | Tensor, name: str = "image") -> Tensor:
     """An image array as (1, 3, H, W) float32 RGB in [0, 1].
 
-    Takes (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) of uint8, uint16 or floats in [0, 1]. Grey is repeated, transparency dropped.
+    Takes (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) of uint8, uint16 or floats in [0, 1]. Gray is repeated, transparency dropped.
     """
     array = image.detach().cpu().numpy() if isinstance(image, Tensor) else np.asarray(image)
     if array.ndim == 2:

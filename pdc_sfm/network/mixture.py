@@ -1,4 +1,4 @@
-"""The constrained mixture of Laplace distributions (Sec. 3.2): parametrisation, confidence, variance, likelihood."""
+"""The constrained mixture of Laplace distributions (Sec. 3.2): parametrization, confidence, variance, likelihood."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from pdc_sfm.network.backbone import build_backbone
 from pdc_sfm.network.code import LOW_SIZE, ImageCode, LevelOutput
-from pdc_sfm.network.confidence_head import Judge
+from pdc_sfm.network.confidence_head import ConfidenceHead
 from pdc_sfm.network.correlation import Tiles, cut_mean, expected_displacement, expected_position, global_correlation
 from pdc_sfm.network.decoder import SLOPE, Refinement, ResidualDecoder
 from pdc_sfm.network.gocor import GlobalGOCor, LocalGOCor
@@ -35,11 +35,11 @@ class PDCNet(nn.Module):
             self.global_gocor = GlobalGOCor(channels[16], s.global_iterations)
             self.local_gocor = LocalGOCor(s.local_iterations, s.radius)
         self.levels = nn.ModuleDict({str(level): Level(level, s) for level in s.levels})
-        self.judge = Judge(s.judge_channels) if s.judge_channels else None  # used by `dense`, after alignment
+        self.confidence_head = ConfidenceHead(s.confidence_channels) if s.confidence_channels else None
         self.precision: torch.dtype | None = None  # of the convolutions, see `for_inference`
-        self._initialise()
+        self._initialize()
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         """Start with residuals near zero and bilinear upsampling, so that an untrained level passes its input on."""
         ramp = torch.tensor((0.25, 0.75, 0.75, 0.25))
         for level in self.levels.values():
@@ -84,7 +84,7 @@ class PDCNet(nn.Module):
 
     def _code(self, features: dict[int, Tensor], size: tuple[int, int], high_size: tuple[int, int]) -> ImageCode:
         features[4] = _unit(features[4])
-        if self.settings.normalise_local:  # scaled so that a mean over channels is a cosine
+        if self.settings.normalize_local:  # scaled so that a mean over channels is a cosine
             features |= {n: _unit(x) * x.shape[1] ** 0.5 for n, x in features.items() if n != 4}
         filters = {}
         if self.settings.correlation == "gocor":
@@ -153,9 +153,13 @@ class PDCNet(nn.Module):
         ref, qry = (at_least_float32(code.features[4]) for code in (reference, query))
         plain = global_correlation(ref, qry)
         correlation = self.global_gocor(ref, qry) if self.settings.correlation == "gocor" else plain
-        volume = F.pad(F.leaky_relu(correlation, 0.1), (0, 0, 0, 0, 0, 2))  # two channels of zeros, where there is no flow yet
+        volume = F.pad(
+            F.leaky_relu(correlation, 0.1), (0, 0, 0, 0, 0, 2)
+        )  # two channels of zeros, where there is no flow yet
         feature, position = self._run(level.decoder, volume)
-        if self.settings.soft_argmax:  # the decoder then corrects the correlation's own answer, zero being no correction
+        if (
+            self.settings.soft_argmax
+        ):  # the decoder then corrects the correlation's own answer, zero being no correction
             scores = plain * level.sharpness  # both ways: a match is the best of its row and of its column
             scores = scores.log_softmax(1) + scores.flatten(2).log_softmax(2).view_as(scores)
             start = expected_position(scores, GRID, GRID) - pixel_grid(GRID, GRID, like=position)
@@ -279,7 +283,7 @@ def _compared(reference: ImageCode, query: ImageCode, level: int) -> tuple[list[
 
 
 def _unit(x: Tensor) -> Tensor:
-    """L2-normalise over channels."""
+    """L2-normalize over channels."""
     return x / torch.sqrt((x * x).sum(1, keepdim=True) + 1e-6)
 
 

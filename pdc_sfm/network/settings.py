@@ -35,10 +35,10 @@ class NetworkSettings:
     backbone: Literal["vgg16", "efficientnet_lite0"] = "vgg16"  # the feature extractor
     shared_backbone: bool = False  # one backbone for both branches (PDC-Net), or one each (PDC-Net+)
     pyramid_channels: tuple[int, ...] = ()  # channels of a top-down pyramid over the backbone at strides 16, 8, 4, 2
-    normalise_local: bool = False  # L2-normalise the features of local levels too
+    normalize_local: bool = False  # L2-normalize the features of local levels too
     correlation: Literal["gocor", "plain"] = "gocor"  # GOCor modules, or plain feature correlation
-    global_iterations: int = 3  # of global GOCor's optimiser
-    local_iterations: int = 7  # of local GOCor's optimiser
+    global_iterations: int = 3  # of global GOCor's optimizer
+    local_iterations: int = 7  # of local GOCor's optimizer
     radius: int = 4  # of the local correlation's window, in cells of its level
     strides: tuple[int, ...] = (8, 4)  # of the full-resolution levels, coarse to fine
     decoder_channels: tuple[int, int, int, int, int] = (128, 128, 96, 64, 32)  # widths of the flow decoder's layers
@@ -47,7 +47,9 @@ class NetworkSettings:
     # levels whose flow is refined: 3 is the 256-pixel branch's finer one, 2 to 0 the full resolution's, coarse to
     # fine
     refined_levels: tuple[int, ...] = (3, 1)
-    finest_channels: tuple[int, ...] = ()  # of decoder and refinement at the finest level, the costliest; none: as above
+    finest_channels: tuple[
+        int, ...
+    ] = ()  # of decoder and refinement at the finest level, the costliest; none: as above
     finest_radius: int = 0  # of the finest level's window; 0: as above
     # what the mixture is predicted from: correlation slices, the flow decoder's features (common), both; none:
     # flow only
@@ -60,7 +62,9 @@ class NetworkSettings:
     soft_argmax: bool = False  # add the expected displacement of the correlation to each level's flow
     detach_levels: bool = False  # no gradient from a level to the flow and mixture of the level before
     passes: tuple[int, ...] = ()  # how often each local level runs on its own result, coarse to fine; none: once each
-    judge_channels: tuple[int, ...] = ()  # of the layers that judge aligned matches; none: there is no judge
+    confidence_channels: tuple[
+        int, ...
+    ] = ()  # of the layers that judge aligned matches; none: there is no confidence head
 
     def __post_init__(self) -> None:
         require(self.global_iterations >= 0, "global_iterations must be 0 or more")
@@ -95,8 +99,8 @@ class NetworkSettings:
             "efficientnet_lite0 needs pyramid_channels for strides 16, 8, 4 (and 2, if it is among the strides)",
         )
         require(
-            not self.judge_channels or (self.mixture.components == 2 and self.uncertainty != "none"),
-            "judge_channels need a mixture of two components",
+            not self.confidence_channels or (self.mixture.components == 2 and self.uncertainty != "none"),
+            "confidence_channels need a mixture of two components",
         )
         require(self.backbone != "vgg16" or not self.pyramid_channels, "vgg16 takes no pyramid_channels")
         require(self.backbone != "vgg16" or self.strides == (8, 4), "vgg16 has levels at strides 8,4 only")
@@ -113,7 +117,7 @@ COMPACT = NetworkSettings(
     backbone="efficientnet_lite0",
     shared_backbone=True,
     pyramid_channels=(128, 96, 64),
-    normalise_local=True,
+    normalize_local=True,
     correlation="plain",
     decoder_channels=(64, 64, 64, 48, 32),
     refinement_channels=(64, 64, 64, 48, 32),

@@ -11,7 +11,7 @@ from pdc_sfm.files import file_digest
 from pdc_sfm.settings import result_settings
 
 if TYPE_CHECKING:
-    from pdc_sfm.engine.run import RunSettings
+    from pdc_sfm.engine.run import MatchingSettings
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class Matcher(Protocol):
     def __call__(self, images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None: ...
 
 
-def engine_matcher(settings: RunSettings, keypoints: Path | None = None) -> Matcher:
+def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None) -> Matcher:
     """The network as a matcher. With `keypoints`, a feature file of a detector, matches are snapped to these."""
 
     from pdc_sfm.engine.run import match_pairs
@@ -43,7 +43,7 @@ def engine_matcher(settings: RunSettings, keypoints: Path | None = None) -> Matc
     return match
 
 
-def describe_matching(settings: RunSettings, keypoints: Path | None) -> dict[str, Any]:
+def describe_matching(settings: MatchingSettings, keypoints: Path | None) -> dict[str, Any]:
     """What decides the matches, for the record of steps: of files their content, wherever they lie."""
     chosen = describe(settings)
     del chosen["output"]  # names files only

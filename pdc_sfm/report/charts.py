@@ -1,4 +1,4 @@
-"""Charts as SVG in the colours of the page: histograms, lines, and errors on a logarithmic axis."""
+"""Charts as SVG in the colors of the page: histograms, lines, and errors on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pdc_sfm.report.html import text
 
 WIDTH, HEIGHT = 440, 250
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 40
-COLOURS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)")
+COLORS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)")
 DASHES = ("", "7 4", "10 4 2 4", "2 3")
 
 
@@ -32,7 +32,7 @@ def histogram(values: Sequence[float], xlabel: str, ylabel: str, bins: int = 20,
         if whole and high > edges[-1] - 0.5 and values.max() > last:
             label += " or more"
         place = f'x="{x0 + 1:.1f}" y="{y:.1f}" width="{max(x1 - x0 - 2, 1):.1f}" height="{plot.y(0) - y:.1f}"'
-        plot.add(f'<rect {place} fill="{COLOURS[0]}"><title>{text(label)}: {count:,}</title></rect>')
+        plot.add(f'<rect {place} fill="{COLORS[0]}"><title>{text(label)}: {count:,}</title></rect>')
     return plot.svg()
 
 
@@ -45,7 +45,7 @@ def lines(
     plot = _Plot((0, right), (0, highest), xlabel, ylabel, head=16 * math.ceil(len(curves) / 2))
     for number, (name, (x, y)) in enumerate(curves.items()):
         path = " ".join(f"{plot.x(a):.1f},{plot.y(b):.1f}" for a, b in zip(x, y))
-        style = f'stroke="{COLOURS[number % 4]}" stroke-dasharray="{DASHES[number % 4]}" stroke-width="2" fill="none"'
+        style = f'stroke="{COLORS[number % 4]}" stroke-dasharray="{DASHES[number % 4]}" stroke-width="2" fill="none"'
         plot.add(f'<polyline points="{path}" {style}/>')
         left, at = LEFT + 195 * (number % 2), 12 + 16 * (number // 2)
         plot.add(f'<line x1="{left}" x2="{left + 26}" y1="{at - 4}" y2="{at - 4}" {style}/>')
@@ -86,7 +86,7 @@ def dots(
     parts.append(f'<text x="{(left + width - 70) / 2}" y="{height - 6}" text-anchor="middle">{text(xlabel)}</text>')
     for number, method in enumerate(methods):
         at = left + 90 * number
-        parts.append(f'<circle cx="{at}" cy="{TOP + 2}" r="5" fill="{COLOURS[number]}"/>')
+        parts.append(f'<circle cx="{at}" cy="{TOP + 2}" r="5" fill="{COLORS[number]}"/>')
         parts.append(f'<text x="{at + 10}" y="{TOP + 6}">{text(method)}</text>')
     for row, (name, values) in enumerate(rows.items()):
         y = TOP + 18 + step * (row + 0.5)
@@ -97,8 +97,8 @@ def dots(
                 continue
             value, number = values[method], methods.index(method)
             said = "no pose" if value is None else f"{value:.3g}"
-            hollow = f'fill="var(--card)" stroke="{COLOURS[number]}" stroke-width="2"'
-            fill = f'fill="{COLOURS[number]}"' if value is not None else hollow
+            hollow = f'fill="var(--card)" stroke="{COLORS[number]}" stroke-width="2"'
+            fill = f'fill="{COLORS[number]}"' if value is not None else hollow
             offset = 0 if value is not None else 8 * number
             parts.append(
                 f'<circle cx="{x(value) + offset:.1f}" cy="{y}" r="5" {fill}>'

@@ -9,10 +9,10 @@ import numpy as np
 
 from pdc_sfm.errors import UserError
 from pdc_sfm.images import fitted_size, resize_image
-from pdc_sfm.matches.select import highest_p_r, spread
+from pdc_sfm.matches.select import highest_p_r, subsample_spatially
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pair_picture import match_picture, pair_panels
-from pdc_sfm.pictures import flow_to_colour
+from pdc_sfm.pictures import flow_to_color
 from pdc_sfm.report.html import Section, data_uri, figure, text
 from pdc_sfm.report.run_data import Missing, Run
 
@@ -99,33 +99,33 @@ def _article(run: Run, pair: ShownPair, radius: float, threshold: float) -> str:
         said += f"; {100 * panels.confident:.0f} % of image 0 is confidently matched"
         lined = panels.matches
         figures += [
-            figure(panels.flow, f"flow by {pair.forward.method}, full colour at {panels.largest:.0f} px"),
+            figure(panels.flow, f"flow by {pair.forward.method}, full color at {panels.largest:.0f} px"),
             figure(panels.confidence, f"confidence P_{radius:g}"),
             figure(panels.warped, f"image 1 warped onto image 0; red: P_{radius:g} ≤ {threshold:g} or out of view"),
         ]
     else:
         size = images[0].shape[1::-1]
-        lined = match_picture(*images, spread(pair.matches, 150, size), highest_p_r(radius), WIDE)
+        lined = match_picture(*images, subsample_spatially(pair.matches, 150, size), highest_p_r(radius), WIDE)
     head = f"<h3>{text(pair.names[0])} <span>and</span> {text(pair.names[1])}</h3><p class=note>{text(said)}</p>"
     lines = figure(lined, "matches, the surer the greener")
     return f'<article class="pair">{head}<div class="lines">{lines}</div><div class="panels">{"".join(figures)}</div></article>'
 
 
 def _key(radius: float, threshold: float) -> str:
-    """What the colours mean."""
-    wheel = f'<img class="wheel" width="96" height="96" alt="colour wheel" src="{data_uri(colour_wheel(), 95)}">'
+    """What the colors mean."""
+    wheel = f'<img class="wheel" width="96" height="96" alt="color wheel" src="{data_uri(color_wheel(), 95)}">'
     top = highest_p_r(radius)
     return (
-        f'<div class="key"><figure>{wheel}<figcaption>flow: the colour is the direction in which a point moves from image 0 '
-        "to image 1, as seen from the centre of the wheel; the stronger, the further</figcaption></figure>"
+        f'<div class="key"><figure>{wheel}<figcaption>flow: the color is the direction in which a point moves from image 0 '
+        "to image 1, as seen from the center of the wheel; the stronger, the further</figcaption></figure>"
         f'<figure><div class="heat"></div><figcaption>confidence P<sub>{radius:g}</sub>, the probability of an error below '
         f"{radius:g} px: 0 (red) to {top:.2f} (green), the highest it can be; above {threshold:g} a point is a match"
         "</figcaption></figure></div>"
     )
 
 
-def colour_wheel(side: int = 192) -> np.ndarray:
-    """The key of the flow's colours on white."""
+def color_wheel(side: int = 192) -> np.ndarray:
+    """The key of the flow's colors on white."""
     y, x = (np.mgrid[:side, :side] - (side - 1) / 2) / (side / 2)
-    wheel = flow_to_colour(np.stack([x, y], -1), 1.0)
+    wheel = flow_to_color(np.stack([x, y], -1), 1.0)
     return np.where((np.hypot(x, y) <= 1)[..., None], wheel, 255).astype(np.uint8)

@@ -21,30 +21,30 @@ PICTURE = (1200, 700)
 
 
 def model_section(run: Run) -> Section:
-    """Points and cameras; localised queries in a colour of their own."""
+    """Points and cameras; localized queries in a color of their own."""
     model = run.model
     poses = model_poses(model)
-    points, colours = model_points(model)
+    points, colors = model_points(model)
     if len(points) == 0 or not poses:
         raise Missing(f"the model has {len(points)} points and {len(poses)} cameras")
     keep = np.flatnonzero(remove_outliers(points))
     stacked, queries = np.stack(list(poses.values())), _query_poses(run)
     shown = np.sort(np.random.default_rng(0).permutation(keep)[:MOST_POINTS])
     world = upright(stacked)
-    drawn, centres = points[shown] @ world.T, camera_center(np.stack([*poses.values(), *queries.values()])) @ world.T
-    seen = frame(points[keep] @ world.T, centres)
+    drawn, centers = points[shown] @ world.T, camera_center(np.stack([*poses.values(), *queries.values()])) @ world.T
+    seen = frame(points[keep] @ world.T, centers)
     near = stacked[seen.near[: len(stacked)]] if seen.near[: len(stacked)].any() else stacked
-    still = draw(points[keep], colours[keep], near, overview(near, points[keep], PICTURE), background=255)
-    size = _camera_size(centres[: len(stacked)], seen.radius)
+    still = draw(points[keep], colors[keep], near, overview(near, points[keep], PICTURE), background=255)
+    size = _camera_size(centers[: len(stacked)], seen.radius)
     data: dict[str, Any] = {
         "points": _floats(drawn),
-        "colours": _bytes(colours[shown]),
-        "range": _range(drawn, centres),
-        "frame": {"centre": seen.centre.tolist(), "radius": seen.radius},
+        "colors": _bytes(colors[shown]),
+        "range": _range(drawn, centers),
+        "frame": {"center": seen.center.tolist(), "radius": seen.radius},
         "cameras": [_cameras("images", poses, world, size)],
     }
     if queries:
-        data["cameras"].append(_cameras("localised queries", queries, world, size))
+        data["cameras"].append(_cameras("localized queries", queries, world, size))
     note = f"{len(points):,} points and {len(poses)} cameras"
     if len(shown) < len(points):
         note += f"; {len(shown):,} points are drawn"
@@ -71,7 +71,7 @@ def upright(poses: np.ndarray) -> np.ndarray:
 
 
 def _query_poses(run: Run) -> dict[str, np.ndarray]:
-    """Localised queries, if the run has some and the model's world is theirs."""
+    """Localized queries, if the run has some and the model's world is theirs."""
     from pdc_sfm.colmap.io.results import read_poses
 
     path = run.folder / "results.txt"
@@ -79,51 +79,51 @@ def _query_poses(run: Run) -> dict[str, np.ndarray]:
 
 
 def _cameras(name: str, poses: dict[str, np.ndarray], world: np.ndarray, size: float) -> dict[str, Any]:
-    """Names, centres, and pyramids as one broken line."""
+    """Names, centers, and pyramids as one broken line."""
     corners = size * np.array([[0, 0, 0], [-0.6, -0.45, 1], [0.6, -0.45, 1], [0.6, 0.45, 1], [-0.6, 0.45, 1]])
     walk = [0, 1, 2, 0, 3, 4, 0, None, 1, 4, None, 2, 3, None]
-    lines, centres = [], []
+    lines, centers = [], []
     for pose in poses.values():
         tips = (corners - pose[:, 3]) @ pose[:, :3] @ world.T
         lines += [[None] * 3 if corner is None else np.round(tips[corner], 4).tolist() for corner in walk]
-        centres.append(np.round(tips[0], 4).tolist())
-    return {"label": name, "names": list(poses), "centres": centres, "lines": lines}
+        centers.append(np.round(tips[0], 4).tolist())
+    return {"label": name, "names": list(poses), "centers": centers, "lines": lines}
 
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
     """What the first view holds: a ball, and which cameras are in it. A far camera or stray point sets no zoom."""
 
-    centre: np.ndarray  # (3,)
+    center: np.ndarray  # (3,)
     radius: float
     near: np.ndarray  # (N,) bool: cameras inside
 
 
-def frame(points: np.ndarray, centres: np.ndarray) -> Frame:
+def frame(points: np.ndarray, centers: np.ndarray) -> Frame:
     """The middle 96 % of the points on each axis, the nearer half of the cameras, and those about as near as these.
 
     What is left out lies further from the middle than half as far again as the points reach.
     """
     low, high = np.quantile(points, (0.02, 0.98), axis=0)
     middle, reach = (low + high) / 2, np.linalg.norm(high - low) / 2
-    distances = np.linalg.norm(centres - middle, axis=1)
+    distances = np.linalg.norm(centers - middle, axis=1)
     near = distances <= max(1.5 * reach, np.median(distances))
-    low, high = np.minimum(low, centres[near].min(0)), np.maximum(high, centres[near].max(0))
+    low, high = np.minimum(low, centers[near].min(0)), np.maximum(high, centers[near].max(0))
     return Frame((low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-9), near)
 
 
-def _camera_size(centres: np.ndarray, radius: float) -> float:
+def _camera_size(centers: np.ndarray, radius: float) -> float:
     """A quarter of the usual distance to the nearest other camera, but neither a speck nor a wall in the first view."""
-    if len(centres) < 2:
+    if len(centers) < 2:
         return 0.05 * radius
-    distances = np.linalg.norm(centres[:, None] - centres[None], axis=-1)
+    distances = np.linalg.norm(centers[:, None] - centers[None], axis=-1)
     np.fill_diagonal(distances, np.inf)
     return float(np.clip(np.median(distances.min(1)) / 4, 0.015 * radius, 0.06 * radius))
 
 
-def _range(points: np.ndarray, centres: np.ndarray) -> list[list[float]]:
+def _range(points: np.ndarray, centers: np.ndarray) -> list[list[float]]:
     """Of each axis: all that is drawn, with a margin."""
-    both = np.concatenate([points, centres])
+    both = np.concatenate([points, centers])
     low, high = both.min(0), both.max(0)
     margin = max(0.03 * float((high - low).max()), 1e-9)
     return np.round(np.stack([low - margin, high + margin], 1), 4).tolist()

@@ -61,7 +61,9 @@ def _figures(row: dict[str, Any]) -> list[tuple[str, str]]:
         ("mean track length", f"{row['track_length']:.2f}"),
         ("reprojection error", f"{row['reprojection_error']:.2f} px"),
     ]
-    for group, query in (row.get("queries") or {}).items():  # a pose that was found may be a wrong one: the truth counts
+    for group, query in (
+        row.get("queries") or {}
+    ).items():  # a pose that was found may be a wrong one: the truth counts
         within = round(query["recall"][1] * query["count"])
         figures.append((f"{group} queries within 0.5 m, 5°", f"{within} of {query['count']}"))
     return figures

@@ -15,7 +15,7 @@ from pdc_sfm.images import list_images, read_image, resize_image
 from pdc_sfm.run_folder import RECORD, read_record
 from pdc_sfm.store.journal import RawStore
 
-# name in the folder -> what the report shows of it; those after the first line only where queries were localised
+# name in the folder -> what the report shows of it; those after the first line only where queries were localized
 PARTS = {
     "run.json": "settings, versions, times and the table of results",
     "images": "all pictures",
@@ -27,7 +27,7 @@ QUERY_PARTS = {
     "retrieval.txt": "the retrieval strips",
     "results.txt": "the poses of the queries",
     "results.txt_logs.json": "the inliers of each query",
-    "localisation.json": "the errors of each query",
+    "localization.json": "the errors of each query",
     "sift.json": "SIFT's row",
 }
 
@@ -49,7 +49,7 @@ class Run:
 
     @property
     def has_queries(self) -> bool:
-        """Whether localisation belongs to this run. Of photographs there may be retrieval alone."""
+        """Whether localization belongs to this run. Of photographs there may be retrieval alone."""
         kind = self.record.get("kind")
         return kind == "scene" or (kind is None and any((self.folder / name).exists() for name in QUERY_PARTS))
 

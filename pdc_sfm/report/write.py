@@ -10,7 +10,7 @@ from pdc_sfm.errors import UserError
 from pdc_sfm.files import write_text
 from pdc_sfm.report.gallery import ShownPair, gallery, load_shown
 from pdc_sfm.report.html import Section
-from pdc_sfm.report.localisation import localisation, retrieval
+from pdc_sfm.report.localization import localization, retrieval
 from pdc_sfm.report.model3d import model_section
 from pdc_sfm.report.overview import overview, settings
 from pdc_sfm.report.page import page
@@ -42,7 +42,7 @@ def write_report(
         lambda: gallery(run, shown, unshown, raw_settings_of(run)),
     ]
     if run.has_queries:
-        makers.append(lambda: localisation(run))
+        makers.append(lambda: localization(run))
     if run.has_queries or (run.folder / "retrieval.txt").is_file():
         makers.append(lambda: retrieval(run))
     if (run.folder / "depth").is_dir():
@@ -88,12 +88,12 @@ def _shown_pairs(run: Run, count: int, matcher: Matcher | None, device: str) -> 
 def _matcher_of(run: Run, device: str) -> Matcher:
     """The network and settings that made the run's matches."""
     from pdc_sfm.dense.settings import DenseSettings
-    from pdc_sfm.matcher import MatchSettings, load_matcher
+    from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.settings import from_dict
 
     made_by = raw_settings_of(run)
     dense = from_dict(DenseSettings, made_by.get("dense", {}))
-    return load_matcher(_weights_of(run.record.get("settings", {})), MatchSettings(dense=dense), device)
+    return load_matcher(_weights_of(run.record.get("settings", {})), PairSettings(dense=dense), device)
 
 
 def raw_settings_of(run: Run) -> dict[str, Any]:

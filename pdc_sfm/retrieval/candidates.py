@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pdc_sfm.pixels import Size
-from pdc_sfm.retrieval.coarse import LowPairs, pooled, similarities
-from pdc_sfm.retrieval.codes import CodeFolder, LowCodes
+from pdc_sfm.retrieval.coarse import CoarsePairs, pooled, similarities
+from pdc_sfm.retrieval.codes import CoarseCodes, CodeFolder
 from pdc_sfm.workers import Block
 
 Pair = tuple[str, str]
 
 
-def candidates(queries: LowCodes, folder: CodeFolder, database: Sequence[str], count: int) -> list[Pair]:
+def candidates(queries: CoarseCodes, folder: CodeFolder, database: Sequence[str], count: int) -> list[Pair]:
     """Each query with the images whose pooled features are most similar to its own; of equals the first of the list."""
     names: list[str] = []
     columns = []
@@ -38,7 +38,7 @@ def candidates(queries: LowCodes, folder: CodeFolder, database: Sequence[str], c
 class LowBatches:
     """Pairs in batches of one part of the codes each, in the order in which the codes are on disk."""
 
-    def __init__(self, folder: CodeFolder, queries: LowCodes, pairs: Sequence[Pair], size: int):
+    def __init__(self, folder: CodeFolder, queries: CoarseCodes, pairs: Sequence[Pair], size: int):
         self.pairs = len(pairs)
         self._queries, self._images = queries, folder.images
         self._part = functools.lru_cache(1)(lambda part: folder.read(part, list(range(len(folder.images[part])))))
@@ -54,15 +54,15 @@ class LowBatches:
     def __len__(self) -> int:
         return len(self._batches)
 
-    def load(self, block: Block) -> list[LowPairs]:
+    def load(self, block: Block) -> list[CoarsePairs]:
         """The batches of a block with their codes."""
         return [self._load(*batch) for batch in self._batches[block.start : block.stop]]
 
-    def _load(self, part: int, todo: list[tuple[int, int]]) -> LowPairs:
+    def _load(self, part: int, todo: list[tuple[int, int]]) -> CoarsePairs:
         columns = sorted({column for _, column in todo})
         place = {column: i for i, column in enumerate(columns)}
         codes = self._part(part).some(columns)
-        return LowPairs(codes, [row for row, _ in todo], [place[column] for _, column in todo])
+        return CoarsePairs(codes, [row for row, _ in todo], [place[column] for _, column in todo])
 
     def results(self, block: Block, counts: Sequence[Sequence[int]]) -> Iterator[tuple[Pair, int, tuple[Size, Size]]]:
         """The pairs of a block with what was counted and the sizes of their images."""

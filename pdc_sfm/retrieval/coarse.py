@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from pdc_sfm.network import LevelOutput, PDCNet
 from pdc_sfm.network.mixture import p_r
 from pdc_sfm.network.warp import pixel_grid
-from pdc_sfm.retrieval.codes import LowCodes
+from pdc_sfm.retrieval.codes import CoarseCodes
 from pdc_sfm.retrieval.settings import RetrievalSettings
 
 QUERIES_AT_ONCE = 16
@@ -20,7 +20,7 @@ PASSES = 1  # of the 256-pixel branch: more of them rank the same images first, 
 FRACTIONS = 100  # expected matches are stored as integers, in hundredths
 
 
-def pooled(codes: LowCodes) -> Tensor:
+def pooled(codes: CoarseCodes) -> Tensor:
     """The coarsest features averaged over 2x2 cells, of unit length: (N, 64, C)."""
     maps = F.avg_pool2d(codes.code.features[4].float(), 2)
     return F.normalize(maps, dim=1).flatten(2).transpose(1, 2)
@@ -40,15 +40,15 @@ def similarities(queries: Tensor, database: Tensor) -> np.ndarray:
     return torch.cat(rows).numpy()
 
 
-class LowPairs(NamedTuple):
+class CoarsePairs(NamedTuple):
     """Some pairs of a query with a database image, and the codes of these images."""
 
-    codes: LowCodes
+    codes: CoarseCodes
     rows: list[int]  # of the queries
     columns: list[int]  # of `codes`
 
 
-def count_low(network: PDCNet, queries: LowCodes, pairs: LowPairs, settings: RetrievalSettings) -> list[int]:
+def score_coarse(network: PDCNet, queries: CoarseCodes, pairs: CoarsePairs, settings: RetrievalSettings) -> list[int]:
     """The expected matches of pairs in the 256-pixel branch, in hundredths."""
     reference = queries.take(pairs.rows, settings.device)
     other = pairs.codes.take(pairs.columns, settings.device)

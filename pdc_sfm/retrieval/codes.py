@@ -32,7 +32,7 @@ ENCODED_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class LowCodes:
+class CoarseCodes:
     """Codes of some images by the 256-pixel branch, half precision."""
 
     names: list[str]
@@ -47,16 +47,16 @@ class LowCodes:
         index = torch.as_tensor(rows)
         return self.code._map(lambda x: x[index].to(device, torch.float32))
 
-    def some(self, rows: Sequence[int]) -> LowCodes:
+    def some(self, rows: Sequence[int]) -> CoarseCodes:
         """Those of some of the images."""
         index = torch.as_tensor(rows)
         names, sizes = ([values[row] for row in rows] for values in (self.names, self.sizes))
-        return LowCodes(names, sizes, self.code._map(lambda x: x[index]))
+        return CoarseCodes(names, sizes, self.code._map(lambda x: x[index]))
 
     @staticmethod
-    def cat(parts: Sequence[LowCodes]) -> LowCodes:
+    def cat(parts: Sequence[CoarseCodes]) -> CoarseCodes:
         names, sizes = ([item for part in parts for item in getattr(part, key)] for key in ("names", "sizes"))
-        return LowCodes(names, sizes, ImageCode.cat([part.code for part in parts]))
+        return CoarseCodes(names, sizes, ImageCode.cat([part.code for part in parts]))
 
 
 class Encoder:
@@ -66,7 +66,7 @@ class Encoder:
         self.network, self.images, self.readers, self.device = network, images, readers, device
         self.bad: dict[str, str] = {}
 
-    def encode(self, names: Sequence[str]) -> LowCodes | None:
+    def encode(self, names: Sequence[str]) -> CoarseCodes | None:
         """The codes of the readable images; None if there is none."""
         kept: list[tuple[str, Size]] = []
         pictures: list[np.ndarray] = []
@@ -80,7 +80,7 @@ class Encoder:
                 pictures.clear()
         if not kept:
             return None
-        return LowCodes([name for name, _ in kept], [size for _, size in kept], ImageCode.cat(codes))
+        return CoarseCodes([name for name, _ in kept], [size for _, size in kept], ImageCode.cat(codes))
 
     def _encode(self, pictures: np.ndarray) -> ImageCode:
         batch = torch.from_numpy(pictures).permute(0, 3, 1, 2).to(self.device)  # (B, 3, 256, 256)
@@ -133,7 +133,7 @@ class CodeFolder:
                 found.append((part, rows))
         return found
 
-    def read(self, part: int, rows: list[int]) -> LowCodes:
+    def read(self, part: int, rows: list[int]) -> CoarseCodes:
         """The codes of some rows of a part."""
         file, known = self._open(self.parts[part])[0], self.images[part]
         whole = len(rows) == len(known)
@@ -142,9 +142,9 @@ class CodeFolder:
             tensor = file.get_tensor(key)
             features[int(key.removeprefix("level"))] = tensor if whole else tensor[torch.as_tensor(rows)]
         names, sizes = ([known[row][field] for row in rows] for field in (0, 1))
-        return LowCodes(names, sizes, ImageCode(features, {}, (SIDE, SIDE), (SIDE, SIDE)))
+        return CoarseCodes(names, sizes, ImageCode(features, {}, (SIDE, SIDE), (SIDE, SIDE)))
 
-    def add(self, codes: LowCodes) -> None:
+    def add(self, codes: CoarseCodes) -> None:
         """Write a part. Hold the lock of the folder (`files.exclusive`) meanwhile."""
         number = int(self.parts[-1].stem) + 1 if self.parts else 0
         path = self.folder / f"{number:05d}.safetensors"

@@ -45,13 +45,13 @@ class RetrievalResult:
     bad: dict[str, str] = field(default_factory=dict)  # image -> why it could not be used
 
     @property
-    def silent(self) -> list[str]:
+    def unmatched(self) -> list[str]:
         """Queries without a confident match in any image."""
         return [query for query, images in self.found.items() if not images]
 
     def __str__(self) -> str:
         total = sum(map(len, self.found.values()))
-        answered = len(self.found) - len(self.silent)
+        answered = len(self.found) - len(self.unmatched)
         return f"{total} images for {answered} of {len(self.found)} queries"
 
 
@@ -87,7 +87,7 @@ def retrieve(
         ranked = job.cascade(top) if settings.mode == "cascade" else job.exhaustive()
         result.found = {query: found[:top] for query, found in ranked.items()}
         made_with = {key: value for key, value in to_dict(settings).items() if key not in ("engine", "ray")}
-        record = {"settings": made_with, "top": top, "queries": result.found, "silent": result.silent}
+        record = {"settings": made_with, "top": top, "queries": result.found, "unmatched": result.unmatched}
         write_json(output.with_suffix(".json"), record)
         write_pairs(output, [(query, image.name) for query, found in result.found.items() for image in found])
     return result
@@ -174,7 +174,7 @@ class _Job:
     def _count_low(self) -> CountStore:
         """Expected matches in the 256-pixel branch, of each query with its candidates."""
         from pdc_sfm.retrieval.coarse import PASSES
-        from pdc_sfm.retrieval.codes import CodeFolder, LowCodes
+        from pdc_sfm.retrieval.codes import CoarseCodes, CodeFolder
 
         store = self._store("low", {"radius": self.settings.low_radius, "passes": PASSES})
         folder = CodeFolder(self.codes, self._made_by)
@@ -185,7 +185,7 @@ class _Job:
                 folder.add(codes)
             queries = sorted(self._encode(self.queries, bar), key=lambda codes: self.queries.index(codes.names[0]))
         if queries:
-            self._count_candidates(LowCodes.cat(queries), folder, store)
+            self._count_candidates(CoarseCodes.cat(queries), folder, store)
         store.flush()
         return store
 
@@ -204,12 +204,12 @@ class _Job:
         from pdc_sfm.retrieval.candidates import LowBatches, candidates
 
         pairs = candidates(queries, folder, self.database, self.settings.candidates)
-        batches = LowBatches(folder, queries, [pair for pair in pairs if pair not in store], self.settings.low_batch)
+        batches = LowBatches(folder, queries, [pair for pair in pairs if pair not in store], self.settings.coarse_batch)
         with progress(None, "256 branch", "pair", len(pairs)) as bar:
             bar.update(len(pairs) - batches.pairs)
             if not batches.pairs:
                 return
-            for block, found in self.pool.run("count_low", queries, len(batches), load=batches.load):
+            for block, found in self.pool.run("score_coarse", queries, len(batches), load=batches.load):
                 for pair, count, sizes in batches.results(block, found):
                     store.append(pair, range(count), sizes)
                     bar.update()

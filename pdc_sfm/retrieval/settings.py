@@ -31,7 +31,7 @@ class RetrievalSettings:
     memory: str = "4GB"  # for codes of images that later pairs use again
     readers: int = 2  # threads that read images ahead
     batch: int = 1  # pairs of equal sizes at a time through the full network
-    low_batch: int = 32  # pairs at a time through the 256-pixel branch
+    coarse_batch: int = 32  # pairs at a time through the 256-pixel branch
     engine: Engine = "local"  # local: this process; ray: several workers, on this machine or a cluster (docs/scale.md)
     ray: RaySettings = field(default_factory=RaySettings)
 
@@ -46,4 +46,4 @@ class RetrievalSettings:
         require(self.best >= 0, f"best={self.best} must not be negative (0: as many as are retrieved)")
         require(self.min_matches >= 1, f"min_matches={self.min_matches} must be at least 1")
         require(0 <= self.readers <= 64, f"readers={self.readers} must be between 0 and 64")
-        require(self.batch >= 1 and self.low_batch >= 1, "batch and low_batch must be at least 1")
+        require(self.batch >= 1 and self.coarse_batch >= 1, "batch and coarse_batch must be at least 1")

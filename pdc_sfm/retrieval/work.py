@@ -11,10 +11,10 @@ from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.engine.weights_file import WeightsFile
 from pdc_sfm.engine.work import Pair, PairWork
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.matcher import Matcher, MatchSettings
+from pdc_sfm.matcher import Matcher, PairSettings
 from pdc_sfm.matches.select import SelectSettings
-from pdc_sfm.retrieval.coarse import LowPairs, count_low
-from pdc_sfm.retrieval.codes import Encoder, LowCodes
+from pdc_sfm.retrieval.coarse import CoarsePairs, score_coarse
+from pdc_sfm.retrieval.codes import CoarseCodes, Encoder
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.workers import Block
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pdc_sfm.network import PDCNet
 
 
-def full_settings(settings: RetrievalSettings) -> MatchSettings:
+def full_settings(settings: RetrievalSettings) -> PairSettings:
     """A single pass of the full network, the query being the reference."""
     sides = {"min_side": settings.min_side, "max_side": settings.max_side}
     dense = DenseSettings(**sides, method="direct", subpixel=False)  # counts need no alignment
-    return MatchSettings(
+    return PairSettings(
         dense, SelectSettings(radius=settings.radius, threshold=settings.threshold, directions="forward")
     )
 
@@ -53,14 +53,14 @@ class RetrievalWork:
         self.code_bytes, self.match = self._pairs.code_bytes, self._pairs.match
         self.close = self._pairs.close
 
-    def encode(self, parts: Sequence[Sequence[str]], block: Block) -> tuple[LowCodes | None, dict[str, str]]:
+    def encode(self, parts: Sequence[Sequence[str]], block: Block) -> tuple[CoarseCodes | None, dict[str, str]]:
         """Codes of one part of the images by the 256-pixel branch, and what is wrong with the others."""
         encoder = Encoder(self._network, self._images, readers=self._settings.readers, device=self._settings.device)
         return encoder.encode(parts[block.start]), encoder.bad
 
-    def count_low(self, queries: LowCodes, batches: Sequence[LowPairs]) -> list[list[int]]:
+    def score_coarse(self, queries: CoarseCodes, batches: Sequence[CoarsePairs]) -> list[list[int]]:
         """Expected matches of pairs in the 256-pixel branch, in hundredths."""
-        return [count_low(self._network, queries, batch, self._settings) for batch in batches]
+        return [score_coarse(self._network, queries, batch, self._settings) for batch in batches]
 
     def _count(self, pairs: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> list[range]:
         """As many as there are confident matches: of these only the number is wanted."""

@@ -75,7 +75,9 @@ class FeatureParts:
     def _refuse_other_settings(self, path: Path) -> None:
         found = read_record(path).get("keypoints")
         if found is None:
-            raise OtherSettingsError(f"{path} holds features of another origin: choose another output, or overwrite", path)
+            raise OtherSettingsError(
+                f"{path} holds features of another origin: choose another output, or overwrite", path
+            )
         changes = differences(found, self.record["keypoints"])
         if changes:
             raise OtherSettingsError(

@@ -251,4 +251,3 @@ def _keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
 def _seed(header: bytes) -> int:
     """The checksum of a header, on which that of the record goes on."""
     return 0 if header[:4] in BODY_ONLY else zlib.crc32(header[:-4])
-

@@ -22,7 +22,16 @@ def reading(path: Path | str, kind: str) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, MemoryError, OverflowError) as error:
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        MemoryError,
+        OverflowError,
+    ) as error:
         reason = " ".join(str(error).split())
         raise FormatError(f"cannot read {kind} {path}: {reason}; make it again") from None
 

@@ -118,7 +118,7 @@ def paste(image: np.ndarray, rgba: np.ndarray, image_from_cutout: np.ndarray) ->
 
 
 def _premultiplied(rgba: np.ndarray, size: tuple[int, int] | None = None) -> np.ndarray:
-    """Colour times alpha, so that no colour from outside the outline bleeds in: float32, alpha in 0..1."""
+    """Color times alpha, so that no color from outside the outline bleeds in: float32, alpha in 0..1."""
     alpha = rgba[..., 3:].astype(np.float32) / 255
     image = np.concatenate([rgba[..., :3] * alpha, alpha], -1)
     return image if size is None else cv2.resize(image, size, interpolation=cv2.INTER_AREA)
@@ -135,9 +135,9 @@ def random_objects(
     objects = []
     for _ in range(count):
         rgba, case = draw_cutout(), rng.choice(["A", "B", "C"], p=[0.2, 0.3, 0.5])
-        centre = rng.uniform(0, (frame.width, frame.height))
+        center = rng.uniform(0, (frame.width, frame.height))
         wanted = rng.uniform(0.15, 0.5) * 2 * frame.radius / max(rgba.shape[:2])
-        stands = _placed(rgba, centre, _turn(rng.uniform(-30, 30), wanted, rng.uniform(-0.1, 0.1)))
+        stands = _placed(rgba, center, _turn(rng.uniform(-30, 30), wanted, rng.uniform(-0.1, 0.1)))
         if case == "B":
             objects.append(MovingObject(rgba, None, stands))
             continue
@@ -145,9 +145,9 @@ def random_objects(
             objects.append(MovingObject(rgba, stands, None))
             continue
         own = _turn(rng.uniform(-30, 30), math.exp(rng.uniform(-0.35, 0.35)), rng.uniform(-0.15, 0.15))
-        linear = own @ jacobian(warp, centre.astype(np.float32)) @ stands[:, :2]
+        linear = own @ jacobian(warp, center.astype(np.float32)) @ stands[:, :2]
         offset = rng.normal(0, 0.25 * frame.radius, 2)
-        moved = warp(centre[None].astype(np.float32))[0] + offset
+        moved = warp(center[None].astype(np.float32))[0] + offset
         objects.append(MovingObject(rgba, stands, _placed(rgba, moved, linear)))
     return objects
 
@@ -157,9 +157,9 @@ def _turn(degrees: float, scale: float, shear: float) -> np.ndarray:
     return np.array([[c, -s], [s, c]]) @ np.array([[1, shear], [0, 1]])
 
 
-def _placed(rgba: np.ndarray, centre: np.ndarray, linear: np.ndarray) -> np.ndarray:
+def _placed(rgba: np.ndarray, center: np.ndarray, linear: np.ndarray) -> np.ndarray:
     middle = np.array([(rgba.shape[1] - 1) / 2, (rgba.shape[0] - 1) / 2])
-    return np.column_stack([linear, centre - linear @ middle])
+    return np.column_stack([linear, center - linear @ middle])
 
 
 def random_cutout(photo: np.ndarray, rng: np.random.Generator) -> np.ndarray:

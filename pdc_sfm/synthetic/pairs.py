@@ -22,7 +22,7 @@ from pdc_sfm.synthetic.warps import Frame, Pose, Warp, WarpSettings, in_pixels, 
 
 
 @dataclass(frozen=True)
-class PairSettings:
+class SyntheticPairSettings:
     """Everything about the synthetic pairs. The ablations of Tab. 8-9 are `mask`, `objects` and `perturbations`."""
 
     size: tuple[int, int] = (320, 320)  # height and width of both images
@@ -45,7 +45,7 @@ class PairSettings:
 
 
 @dataclass(frozen=True)
-class Pair:
+class SyntheticPair:
     """A training pair and its ground truth."""
 
     reference: np.ndarray  # (H, W, 3) uint8
@@ -65,15 +65,15 @@ class PhotoSource(Protocol):
 
 
 def make_pair(
-    photos: PhotoSource, cutouts: Sequence[np.ndarray] | None, settings: PairSettings, rng: np.random.Generator
-) -> Pair:
+    photos: PhotoSource, cutouts: Sequence[np.ndarray] | None, settings: SyntheticPairSettings, rng: np.random.Generator
+) -> SyntheticPair:
     """One random pair; without cut-outs objects are shapes cut from other photographs. All chance comes from `rng`."""
     frame = Frame(*settings.size)
     index = int(rng.integers(len(photos)))
     if rng.random() < settings.unrelated:
         images = [_lone_view(photos[i], frame, settings, rng) for i in (index, photos.other(index, rng))]
         nowhere = np.zeros(settings.size, bool)
-        return Pair(*images, np.zeros((*settings.size, 2), np.float32), nowhere, nowhere.copy(), True)
+        return SyntheticPair(*images, np.zeros((*settings.size, 2), np.float32), nowhere, nowhere.copy(), True)
 
     photo = _flipped(photos[index], settings, rng)
     warp, pose = random_warp(frame, settings.warp, rng)
@@ -102,19 +102,19 @@ def make_pair(
             paste(query, item.rgba, item.query_from_cutout)
     layers = compose_layers(background, objects, frame, settings.mask)
     reference, query = (augment(image, settings.photometric, rng) for image in (reference, query))
-    return Pair(reference, query, layers.target - grid, layers.mask, layers.visible, False)
+    return SyntheticPair(reference, query, layers.target - grid, layers.mask, layers.visible, False)
 
 
-def validation_pairs(photos: PhotoSource, n: int, seed: int, size: tuple[int, int]) -> Iterator[Pair]:
+def validation_pairs(photos: PhotoSource, n: int, seed: int, size: tuple[int, int]) -> Iterator[SyntheticPair]:
     """`n` fixed pairs for curves of PCK: moderate homographies, mild changes of light, each photograph in turn."""
     warp = WarpSettings(affine=0, tps=0, mixed=0, rotated=0, strong=0)
-    settings = PairSettings(
+    settings = SyntheticPairSettings(
         size=size, objects=0, perturbations=False, unrelated=0, flip=0, mask="none", warp=warp, photometric=MILD
     )
     return fixed_pairs(photos, n, seed, settings)
 
 
-def fixed_pairs(photos: PhotoSource, n: int, seed: int, settings: PairSettings) -> Iterator[Pair]:
+def fixed_pairs(photos: PhotoSource, n: int, seed: int, settings: SyntheticPairSettings) -> Iterator[SyntheticPair]:
     """`n` pairs that depend on the seed alone, each photograph in turn."""
     order = np.random.default_rng(seed).permutation(len(photos))
     for i in range(n):
@@ -137,14 +137,16 @@ class _Single:
         return 0
 
 
-def _lone_view(photo: np.ndarray, frame: Frame, settings: PairSettings, rng: np.random.Generator) -> np.ndarray:
+def _lone_view(
+    photo: np.ndarray, frame: Frame, settings: SyntheticPairSettings, rng: np.random.Generator
+) -> np.ndarray:
     warp, pose = random_warp(frame, settings.warp, rng)
     photo = _flipped(photo, settings, rng)
     matrix = _placement(photo, frame, warp, pose, rng)
     return augment(sample(photo, project(matrix, frame.grid())), settings.photometric, rng)
 
 
-def _flipped(photo: np.ndarray, settings: PairSettings, rng: np.random.Generator) -> np.ndarray:
+def _flipped(photo: np.ndarray, settings: SyntheticPairSettings, rng: np.random.Generator) -> np.ndarray:
     return np.ascontiguousarray(photo[:, ::-1]) if rng.random() < settings.flip else photo
 
 
@@ -156,9 +158,9 @@ def _placement(photo: np.ndarray, frame: Frame, warp: Warp, pose: Pose, rng: np.
     """
     share = rng.choice([0.0, 1.0, rng.random()], p=[0.3, 0.3, 0.4])
     undone = in_pixels(frame, np.linalg.inv(pose.matrix(share)))
-    centre = np.array(frame.centre, np.float32)
+    center = np.array(frame.center, np.float32)
     views = [lambda p: project(undone, p), lambda p: project(undone, warp(p))]
-    scales = [np.sqrt(abs(np.linalg.det(jacobian(view, centre)))) for view in views]
+    scales = [np.sqrt(abs(np.linalg.det(jacobian(view, center)))) for view in views]
     wide = int(np.argmax(scales))
     height, width = photo.shape[:2]
     short, side = min(height, width), min(frame.height, frame.width)
@@ -167,7 +169,7 @@ def _placement(photo: np.ndarray, frame: Frame, warp: Warp, pose: Pose, rng: np.
     spare = np.maximum((width - scale * frame.width, height - scale * frame.height), 0) / 2
     at = np.array([(width - 1) / 2, (height - 1) / 2]) + spare * rng.uniform(-1, 1, 2)
     scale /= scales[wide]
-    middle = views[wide](centre[None])[0]
+    middle = views[wide](center[None])[0]
     place = np.array([[scale, 0, at[0] - scale * middle[0]], [0, scale, at[1] - scale * middle[1]], [0, 0, 1.0]])
     return place @ undone
 

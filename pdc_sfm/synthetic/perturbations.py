@@ -37,8 +37,8 @@ def random_residual(frame: Frame, settings: PerturbationSettings, rng: np.random
     side = min(frame.height, frame.width)
     masks = np.zeros((frame.height, frame.width), np.float32)
     for _ in range(rng.integers(settings.regions[0], settings.regions[1] + 1)):
-        centre = rng.uniform(0, (frame.width, frame.height))
-        masks += soft_mask(frame, centre, side * rng.uniform(*settings.region))
+        center = rng.uniform(0, (frame.width, frame.height))
+        masks += soft_mask(frame, center, side * rng.uniform(*settings.region))
     residual = elastic_field(frame, side * rng.uniform(*settings.length), rng) * masks[..., None]
     largest = float(np.abs(residual).max())
     if largest == 0:
@@ -48,10 +48,10 @@ def random_residual(frame: Frame, settings: PerturbationSettings, rng: np.random
     return residual * min(1.0, settings.max_slope / slope)
 
 
-def soft_mask(frame: Frame, centre: tuple[float, float], deviation: float) -> np.ndarray:
+def soft_mask(frame: Frame, center: tuple[float, float], deviation: float) -> np.ndarray:
     """A Gaussian scaled to 2 and clipped to 1: (H, W) float32, one in the middle, falling smoothly to zero."""
-    x = np.exp(-((np.arange(frame.width, dtype=np.float32) - centre[0]) ** 2) / (2 * deviation**2))
-    y = np.exp(-((np.arange(frame.height, dtype=np.float32) - centre[1]) ** 2) / (2 * deviation**2))
+    x = np.exp(-((np.arange(frame.width, dtype=np.float32) - center[0]) ** 2) / (2 * deviation**2))
+    y = np.exp(-((np.arange(frame.height, dtype=np.float32) - center[1]) ** 2) / (2 * deviation**2))
     return np.minimum(np.outer(2 * y, x), 1).astype(np.float32)
 
 

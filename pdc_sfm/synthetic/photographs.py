@@ -24,7 +24,7 @@ VALIDATION_SHARE = 0.03
 def held_out(name: str) -> bool:
     """Whether a photograph is kept for validation: fixed by its name, for about 3 % of any folder.
 
-    Names that differ only in their last digit go together, because neighbouring numbers often show the same place.
+    Names that differ only in their last digit go together, because neighboring numbers often show the same place.
     """
     block = re.sub(r"(\d+)\d$", r"\1", PurePosixPath(name).with_suffix("").as_posix())
     return int.from_bytes(hashlib.sha256(block.encode()).digest()[:4], "big") < VALIDATION_SHARE * 2**32

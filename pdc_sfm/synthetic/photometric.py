@@ -17,8 +17,8 @@ class PhotometricSettings:
     """The probability of each change; `strength` scales how far it goes (0 switches all off)."""
 
     strength: float = 1.0  # how far each change goes; 0: there is none
-    colour: float = 0.8  # brightness, contrast, gamma, saturation, hue, cast
-    grey: float = 0.04  # no colors
+    color: float = 0.8  # brightness, contrast, gamma, saturation, hue, cast
+    gray: float = 0.04  # no colors
     shading: float = 0.25  # light that varies slowly over the image
     shadow: float = 0.15  # one hard or soft shadow
     night: float = 0.12  # dark, noisy, lit by lamps
@@ -29,11 +29,11 @@ class PhotometricSettings:
 
     def __post_init__(self) -> None:
         require(0 <= self.strength <= 2, "photometric.strength must lie in 0..2")
-        for name in ("colour", "grey", "shading", "shadow", "night", "blur", "motion", "noise", "jpeg"):
+        for name in ("color", "gray", "shading", "shadow", "night", "blur", "motion", "noise", "jpeg"):
             require(0 <= getattr(self, name) <= 1, f"photometric.{name} is a probability: 0..1")
 
 
-MILD = PhotometricSettings(strength=0.5, grey=0, shading=0, shadow=0, night=0, motion=0)
+MILD = PhotometricSettings(strength=0.5, gray=0, shading=0, shadow=0, night=0, motion=0)
 
 
 def augment(image: np.ndarray, settings: PhotometricSettings, rng: np.random.Generator) -> np.ndarray:
@@ -47,11 +47,11 @@ def augment(image: np.ndarray, settings: PhotometricSettings, rng: np.random.Gen
         work *= shading(work.shape[:2], severity, rng)
     if chosen["shadow"]:
         work *= shadow(work.shape[:2], severity, rng)
-    if chosen["colour"]:
-        work = colour(work, severity, rng)
+    if chosen["color"]:
+        work = color(work, severity, rng)
     if chosen["night"]:
         work = night(work, severity, rng)
-    if chosen["grey"]:
+    if chosen["gray"]:
         work = np.repeat(cv2.cvtColor(work, cv2.COLOR_RGB2GRAY)[..., None], 3, axis=2)
     if chosen["blur"]:
         work = blur(work, severity, rng)
@@ -63,18 +63,18 @@ def augment(image: np.ndarray, settings: PhotometricSettings, rng: np.random.Gen
     return jpeg(image, severity, rng) if chosen["jpeg"] else image
 
 
-PROBABLE = ("colour", "grey", "shading", "shadow", "night", "blur", "motion", "noise", "jpeg")
+PROBABLE = ("color", "gray", "shading", "shadow", "night", "blur", "motion", "noise", "jpeg")
 
 
-def colour(image: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:
-    """Exposure, contrast, gamma, saturation, hue and a colour cast."""
+def color(image: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:
+    """Exposure, contrast, gamma, saturation, hue and a color cast."""
 
     def draw(scale: float) -> float:
         return severity * scale * rng.uniform(-1, 1)
 
     gamma, gain, lift = math.exp(draw(0.7)), math.exp(draw(0.6)), draw(0.15)
-    grey = np.full((3, 3), 1 / 3)
-    saturate = grey + math.exp(draw(1.0)) * (np.eye(3) - grey)
+    gray = np.full((3, 3), 1 / 3)
+    saturate = gray + math.exp(draw(1.0)) * (np.eye(3) - gray)
     matrix = np.diag(np.exp([draw(0.35) for _ in range(3)])) @ saturate @ _hue(draw(0.5))
     middle = float(image.mean())
     mixed = cv2.transform(image, np.column_stack([gain * matrix, np.full(3, (1 - gain) * middle * 0.5 + lift)]))
@@ -82,7 +82,7 @@ def colour(image: np.ndarray, severity: float, rng: np.random.Generator) -> np.n
 
 
 def _hue(angle: float) -> np.ndarray:
-    """Rotation of the colours about the grey axis (Rodrigues)."""
+    """Rotation of the colors about the gray axis (Rodrigues)."""
     axis = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / math.sqrt(3)
     return np.eye(3) + math.sin(angle) * axis + (1 - math.cos(angle)) * axis @ axis
 
@@ -114,29 +114,29 @@ def night(image: np.ndarray, severity: float, rng: np.random.Generator) -> np.nd
     light[:] = rng.uniform(0.05, 0.35) * rng.uniform((0.5, 0.6, 0.8), (0.9, 0.9, 1.2))
     lamps = []
     for _ in range(rng.integers(1, 7)):
-        centre, tint = rng.uniform(0, (width, height)), rng.uniform((0.9, 0.6, 0.2), (1.0, 0.95, 0.9))
+        center, tint = rng.uniform(0, (width, height)), rng.uniform((0.9, 0.6, 0.2), (1.0, 0.95, 0.9))
         reach, power = side * rng.uniform(0.1, 0.45), rng.uniform(0.3, 1.1)
-        pool = power / (1 + ((x - centre[0]) ** 2 + (y - centre[1]) ** 2) / reach**2) ** 2
+        pool = power / (1 + ((x - center[0]) ** 2 + (y - center[1]) ** 2) / reach**2) ** 2
         light += pool[..., None] * tint.astype(np.float32)
         if rng.random() < 0.7:
-            lamps.append((centre, side * rng.uniform(0.004, 0.02), rng.uniform(0.5, 1.5) * tint))
+            lamps.append((center, side * rng.uniform(0.004, 0.02), rng.uniform(0.5, 1.5) * tint))
     light = cv2.resize(light, None, fx=coarse, fy=coarse, interpolation=cv2.INTER_LINEAR)[:height, :width]
     dark = cv2.pow(np.clip(image, 0, 1), rng.uniform(1.0, 1.6)) * light
     bright = float(np.percentile(dark[::4, ::4].max(-1), 99))
     dark *= min(rng.uniform(0.5, 1.1) / max(bright, 0.05), 4.0)  # what the camera does about the dark
-    for centre, radius, tint in lamps:
-        _glow(dark, centre, radius, tint.astype(np.float32))
+    for center, radius, tint in lamps:
+        _glow(dark, center, radius, tint.astype(np.float32))
     return dark
 
 
-def _glow(image: np.ndarray, centre: np.ndarray, radius: float, tint: np.ndarray) -> None:
+def _glow(image: np.ndarray, center: np.ndarray, radius: float, tint: np.ndarray) -> None:
     """Add a spot that fades as 1 / (1 + r^2), cut off smoothly at twelve radii."""
     reach = int(12 * radius) + 1
-    left, top = np.maximum(centre.astype(int) - reach, 0)
-    right, bottom = centre.astype(int) + reach + 1
+    left, top = np.maximum(center.astype(int) - reach, 0)
+    right, bottom = center.astype(int) + reach + 1
     part = image[top:bottom, left:right]
     y, x = np.ogrid[top : top + part.shape[0], left : left + part.shape[1]]
-    squared = ((x - centre[0]) ** 2 + (y - centre[1]) ** 2) / radius**2
+    squared = ((x - center[0]) ** 2 + (y - center[1]) ** 2) / radius**2
     part += np.maximum(1 / (1 + squared) - 1 / 145, 0).astype(np.float32)[..., None] * tint
 
 

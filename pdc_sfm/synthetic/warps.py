@@ -26,7 +26,7 @@ class WarpSettings:
     affine: float = 0.1  # share by an affine map
     tps: float = 0.15  # share by a thin-plate spline
     mixed: float = 0.25  # share by a homography and a spline
-    moderate: float = 0.6  # share with small rotations and zooms, as between neighbouring views
+    moderate: float = 0.6  # share with small rotations and zooms, as between neighboring views
     rotated: float = 0.2  # share with any rotation up to `max_rotation`
     strong: float = 0.2  # share with strong zoom and perspective
     upended: float = 0.0  # share with any rotation at all
@@ -60,13 +60,13 @@ class WarpSettings:
 
 @dataclass(frozen=True)
 class Frame:
-    """An image's centre and half its shorter side: the unit in which warps are drawn."""
+    """An image's center and half its shorter side: the unit in which warps are drawn."""
 
     height: int
     width: int
 
     @property
-    def centre(self) -> tuple[float, float]:
+    def center(self) -> tuple[float, float]:
         return (self.width - 1) / 2, (self.height - 1) / 2
 
     @property
@@ -74,8 +74,8 @@ class Frame:
         return min(self.height, self.width) / 2
 
     def pixels_from_unit(self) -> np.ndarray:
-        """(3, 3): centred units to pixel indices."""
-        (cx, cy), r = self.centre, self.radius
+        """(3, 3): centerd units to pixel indices."""
+        (cx, cy), r = self.center, self.radius
         return np.array([[r, 0, cx], [0, r, cy], [0, 0, 1.0]])
 
     def grid(self) -> np.ndarray:
@@ -89,14 +89,14 @@ class Frame:
         return np.stack(np.meshgrid(x, y), -1).astype(np.float32)
 
     def contains(self, points: np.ndarray) -> np.ndarray:
-        """(..., 2) -> (...) bool: between the centres of the outermost pixels."""
+        """(..., 2) -> (...) bool: between the centers of the outermost pixels."""
         x, y = points[..., 0], points[..., 1]
         return (x >= 0) & (y >= 0) & (x <= self.width - 1) & (y <= self.height - 1)
 
 
 @dataclass(frozen=True)
 class Pose:
-    """A plane seen by a moved camera: shift . rotation . zoom . tilt about the image centre."""
+    """A plane seen by a moved camera: shift . rotation . zoom . tilt about the image center."""
 
     rotation: float = 0.0  # radians
     log_zoom: float = 0.0
@@ -106,7 +106,7 @@ class Pose:
     shift: tuple[float, float] = (0.0, 0.0)
 
     def matrix(self, share: float = 1.0) -> np.ndarray:
-        """(3, 3) in centred units; a share in 0..1 goes that part of the way from the identity."""
+        """(3, 3) in centerd units; a share in 0..1 goes that part of the way from the identity."""
         angle, zoom = share * self.rotation, math.exp(share * self.log_zoom)
         c, s = zoom * math.cos(angle), zoom * math.sin(angle)
         x, y = share * self.shift[0], share * self.shift[1]
@@ -116,7 +116,7 @@ class Pose:
         tilt = share * abs(self.tilt)
         c, s = math.cos(self.direction), math.sin(self.direction)
         turn = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
-        # determinant 1 at the centre, so that zoom alone is the change of scale there
+        # determinant 1 at the center, so that zoom alone is the change of scale there
         root = math.sqrt(math.cos(tilt))
         lean = np.array([[1 / root, 0, 0], [0, root, 0], [0, math.sin(tilt) / self.focal, 1.0]])
         tilted = turn @ lean @ turn.T
@@ -124,7 +124,7 @@ class Pose:
 
 
 class ThinPlate:
-    """A thin-plate spline in centred units: x -> x + a smooth displacement that interpolates random control points."""
+    """A thin-plate spline in centerd units: x -> x + a smooth displacement that interpolates random control points."""
 
     def __init__(self, frame: Frame, controls: np.ndarray, displacements: np.ndarray) -> None:
         self.frame, self.controls = frame, controls  # (K, 2)
@@ -138,7 +138,7 @@ class ThinPlate:
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """(..., 2) pixel indices -> (..., 2) float32."""
-        (cx, cy), radius = self.frame.centre, self.frame.radius
+        (cx, cy), radius = self.frame.center, self.frame.radius
         x = ((points[..., 0] - cx) / radius).astype(np.float32)
         y = ((points[..., 1] - cy) / radius).astype(np.float32)
         (ax, ay), (bx, by), (dx, dy) = self.affine.astype(np.float32)
@@ -226,7 +226,7 @@ def random_warp(frame: Frame, settings: WarpSettings, rng: np.random.Generator) 
 
 
 def in_pixels(frame: Frame, matrix: np.ndarray) -> np.ndarray:
-    """A homography of centred units as one of pixel indices."""
+    """A homography of centerd units as one of pixel indices."""
     outer = frame.pixels_from_unit()
     return outer @ matrix @ np.linalg.inv(outer)
 
@@ -240,7 +240,7 @@ def _acceptable(warp: Warp, frame: Frame, settings: WarpSettings, pose: Pose) ->
     points = frame.coarse_grid()
     bent = points if warp.spline is None else warp.spline(points)
     for matrix, where in ((warp.homography, bent), (np.linalg.inv(warp.homography), points)):
-        matrix = matrix / (matrix[2] @ np.array([*frame.centre, 1.0]))
+        matrix = matrix / (matrix[2] @ np.array([*frame.center, 1.0]))
         depth = where @ matrix[2, :2] + matrix[2, 2]
         if depth.min() < 0.35 or depth.max() > 3:  # horizon in or near the image
             return False

@@ -11,7 +11,7 @@ CROWD = 64  # with more points than this in one square, their pairs are not list
 MOST_SQUARES = 2000  # along a side
 
 
-def strongest_apart(points: np.ndarray, weights: np.ndarray, distance: float) -> np.ndarray:
+def radius_nms(points: np.ndarray, weights: np.ndarray, distance: float) -> np.ndarray:
     """Indices of points that are the strongest within `distance`, after those already beaten are gone."""
     if not len(points):
         return np.zeros(0, np.int64)
@@ -44,7 +44,7 @@ class _Squares:
     def __init__(self, points: np.ndarray, distance: float):
         axes = _axes(points)
         low, extent = axes.min(1), np.ptp(axes, 1)
-        self._side = max(1.001 * distance, extent.max() / MOST_SQUARES) or 1.0  # rounding shall hide no neighbour
+        self._side = max(1.001 * distance, extent.max() / MOST_SQUARES) or 1.0  # rounding shall hide no neighbor
         self._low = low - self._side  # empty squares about all
         self._columns, self._rows = (int(length / self._side) + 3 for length in extent)
         self._distance = distance

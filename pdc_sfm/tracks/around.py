@@ -16,11 +16,11 @@ MOST_SQUARES = 1000  # along a side
 FAR = 100.0  # squares away from everything: where empty places lie
 
 
-class Around:
+class GridKNN:
     """Points (N, 2) float32 of an image, at least one."""
 
     def __init__(self, points: np.ndarray, coarse: float):
-        """`coarse` is a length above the distance between neighbours: in squares so large there are no gaps."""
+        """`coarse` is a length above the distance between neighbors: in squares so large there are no gaps."""
         x, y = points.T.copy()
         self._low = [axis.min() for axis in (x, y)]
         extent = max(float(axis.max() - low) for axis, low in zip((x, y), self._low))
@@ -72,7 +72,9 @@ class Around:
         x, y = points.T.astype(np.float32)
         here = _complex(x, y)
         first = self._squares(x, y, self.side, self._columns) * PLACES
-        rows = PLACES * self._columns * np.arange(-1, 2) - PLACES  # of three squares beside each other the places lie together
+        rows = (
+            PLACES * self._columns * np.arange(-1, 2) - PLACES
+        )  # of three squares beside each other the places lie together
         about = (np.arange(3 * PLACES) + rows[:, None]).reshape(-1)
         away = self._runs[first[:, None] + rows].reshape(len(x), -1)
         away -= here[:, None]

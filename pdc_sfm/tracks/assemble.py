@@ -21,8 +21,8 @@ from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import check_keys
 from pdc_sfm.store.readers import open_features
 from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, write_record
-from pdc_sfm.tracks.flow_tracks import write_by_flow
-from pdc_sfm.tracks.hloc_tracks import Job, Pair, write_by_cells
+from pdc_sfm.tracks.flow_tracks import write_flow_tracks
+from pdc_sfm.tracks.hloc_tracks import Job, Pair, write_hloc_tracks
 from pdc_sfm.tracks.threads import Threads
 from pdc_sfm.tracks.voting import TrackSettings
 
@@ -97,7 +97,7 @@ def aggregate(
             pool,
             outputs.uncertainty,
         )
-        count = (write_by_flow if outputs.tracks.rule == "flow" else write_by_cells)(job)
+        count = (write_flow_tracks if outputs.tracks.rule == "flow" else write_hloc_tracks)(job)
         write_record(feature_file, {"runs": [*(r for r in runs if r != run), run]})
         write_record(match_file, {**record, "settings": outputs.settings})
         keypoints = sum(len(feature_file[name]["keypoints"]) for name in names)

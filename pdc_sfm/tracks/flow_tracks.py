@@ -14,16 +14,24 @@ from pdc_sfm.pixels import Size
 from pdc_sfm.progress import progress
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.writers import write_matches
-from pdc_sfm.tracks.fusion import Arrival, TrackPoints, add_new, confirmed, each_arrival, image_order, place_tracks
+from pdc_sfm.tracks.fusion import (
+    PropagatedKeypoints,
+    TrackPoints,
+    add_new,
+    confirmed,
+    each_propagated,
+    fuse_tracks,
+    image_order,
+)
 from pdc_sfm.tracks.hloc_tracks import IMAGES_AHEAD, OPEN_IMAGES, Job, Pair, link_all, vote
-from pdc_sfm.tracks.propagation import transfer
-from pdc_sfm.tracks.spill_cache import Shelf
-from pdc_sfm.tracks.voting import Keypoints, TrackSettings
+from pdc_sfm.tracks.propagation import propagate
+from pdc_sfm.tracks.spill_cache import SpillCache
+from pdc_sfm.tracks.voting import TrackSettings, VotedKeypoints
 
 REACH = 0.02  # of the larger side: no match farther away tells where a point goes
 
 
-def write_by_flow(job: Job) -> int:
+def write_flow_tracks(job: Job) -> int:
     """Write keypoints and matches. Returns the number of matches."""
     carrier, order, total = _Carrier(job), image_order(job.done, job.fixed), 0
     seen = job.threads.map(carrier.look_at, order, IMAGES_AHEAD)
@@ -56,7 +64,7 @@ class _View:
 
     size: Size
     matches: dict[str, RawMatches]  # by partner, the image's points first
-    votes: Keypoints  # where keypoints may begin; none in a query
+    votes: VotedKeypoints  # where keypoints may begin; none in a query
     distance: float  # no two keypoints nearer than this
 
 
@@ -68,7 +76,7 @@ class _Carrier:
         self.pairs_of = job.pairs_of()
         self.written: set[Pair] = set()
         self.tracks = 0  # begun so far
-        self.known = Shelf(Path(job.match_file.filename).parent, OPEN_IMAGES)
+        self.known = SpillCache(Path(job.match_file.filename).parent, OPEN_IMAGES)
         self.waiting = {name: len(pairs) for name, pairs in self.pairs_of.items()}
         self.fixed = functools.lru_cache(OPEN_IMAGES)(self._read_fixed)
         self.fixed_tracks: dict[str, int] = {}
@@ -78,7 +86,7 @@ class _Carrier:
         job, settings = self.job, self.job.settings
         matches, size = job.read_image(name, self.pairs_of[name])
         if job.is_query(name, self.pairs_of[name]):
-            return _View(size, matches, Keypoints.none(), 0)
+            return _View(size, matches, VotedKeypoints.none(), 0)
         matches = {other: some.select(some.scores >= settings.min_score) for other, some in matches.items()}
         votes = vote(matches.values(), settings.max_error, settings.cell_size)
         return _View(size, matches, votes, spacing(votes.points, size, settings))
@@ -87,12 +95,12 @@ class _Carrier:
         """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches."""
         job = self.job
         known = [pair for pair in self.pairs_of[name] if self._is_known(_other(pair, name))]
-        arrivals = self._arrivals(name, view, [_other(pair, name) for pair in known])
-        image = self._keypoints(name, view, arrivals)
+        propagated = self._arrivals(name, view, [_other(pair, name) for pair in known])
+        image = self._keypoints(name, view, propagated)
         job.write_keypoints(name, image.points, image.scores, view.size)
         self.known[name] = image
         total, _ = 0, image.by_track  # sorted once, before threads use it
-        found = job.threads.map(lambda arrival: confirmed(arrival, image, job.settings.max_error), arrivals)
+        found = job.threads.map(lambda arrival: confirmed(arrival, image, job.settings.max_error), propagated)
         for pair, (matches, scores) in zip(known, found):
             write_matches(job.match_file, *pair, matches if pair[1] == name else matches[:, ::-1], scores)
             self.written.add(pair)
@@ -101,23 +109,23 @@ class _Carrier:
                 self._forget(end)
         return total
 
-    def _keypoints(self, name: str, view: _View, arrivals: list[Arrival]) -> TrackPoints:
+    def _keypoints(self, name: str, view: _View, propagated: list[PropagatedKeypoints]) -> TrackPoints:
         count = self.job.settings.max_keypoints
         if self.job.is_query(name, self.pairs_of[name]):
-            return add_new(each_arrival(arrivals), Keypoints.none(), 0, 0, count)
-        image = add_new(place_tracks(arrivals, view.distance), view.votes, self.tracks, view.distance, count)
+            return add_new(each_propagated(propagated), VotedKeypoints.none(), 0, 0, count)
+        image = add_new(fuse_tracks(propagated, view.distance), view.votes, self.tracks, view.distance, count)
         self.tracks += len(view.votes)
         return image
 
-    def _arrivals(self, name: str, view: _View, others: list[str]) -> list[Arrival]:
+    def _arrivals(self, name: str, view: _View, others: list[str]) -> list[PropagatedKeypoints]:
         """The keypoints of images before, carried into this one by the matches of their pairs."""
         images = {other: self.known[other] if other in self.known else self.fixed(other) for other in others}
 
-        def arrive(other: str) -> Arrival:
+        def arrive(other: str) -> PropagatedKeypoints:
             reach = REACH * max(self.job.raw.sizes((other, name))[0])
-            tracks, order = images[other].by_track  # in this order neighbours come together, and are found sooner
-            carried = transfer(view.matches[other].swapped(), images[other].points[order], reach)
-            return Arrival(tracks[carried.index], replace(carried, index=order[carried.index]))
+            tracks, order = images[other].by_track  # in this order neighbors come together, and are found sooner
+            carried = propagate(view.matches[other].swapped(), images[other].points[order], reach)
+            return PropagatedKeypoints(tracks[carried.index], replace(carried, index=order[carried.index]))
 
         return list(self.job.threads.map(arrive, others))
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdc_sfm.tracks.apart import far_from, strongest_apart
-from pdc_sfm.tracks.propagation import Transferred
-from pdc_sfm.tracks.voting import Keypoints, strongest_first
+from pdc_sfm.tracks.apart import far_from, radius_nms
+from pdc_sfm.tracks.propagation import Propagated
+from pdc_sfm.tracks.voting import VotedKeypoints, strongest_first
 
 ROUNDS = 5  # of reweighting
 LONGEST_TABLE = 32  # entries for each number that is looked up
@@ -43,22 +43,22 @@ class TrackPoints:
 
 
 @dataclass(frozen=True)
-class Arrival:
+class PropagatedKeypoints:
     """Keypoints of an earlier image as they arrive in the new one."""
 
     tracks: np.ndarray  # (M,) int64
-    carried: Transferred
+    carried: Propagated
 
 
-def place_tracks(arrivals: Sequence[Arrival], distance: float) -> TrackPoints:
+def fuse_tracks(propagated: Sequence[PropagatedKeypoints], distance: float) -> TrackPoints:
     """One place for each track that arrives; of tracks nearer to each other than `distance` the best supported."""
-    if not sum(len(arrival.tracks) for arrival in arrivals):
+    if not sum(len(arrival.tracks) for arrival in propagated):
         return TrackPoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
-    tracks, group = _numbered(np.concatenate([arrival.tracks for arrival in arrivals]))
-    x, y = np.concatenate([arrival.carried.points for arrival in arrivals]).T.copy()
-    prior = np.concatenate([arrival.carried.weights for arrival in arrivals])
-    scales = [max(1.0, arrival.carried.tolerance / 2) ** -2 for arrival in arrivals]
-    scale = np.repeat(scales, [len(arrival.tracks) for arrival in arrivals])
+    tracks, group = _numbered(np.concatenate([arrival.tracks for arrival in propagated]))
+    x, y = np.concatenate([arrival.carried.points for arrival in propagated]).T.copy()
+    prior = np.concatenate([arrival.carried.weights for arrival in propagated])
+    scales = [max(1.0, arrival.carried.tolerance / 2) ** -2 for arrival in propagated]
+    scale = np.repeat(scales, [len(arrival.tracks) for arrival in propagated])
     weight = prior
     for _ in range(ROUNDS):
         support = np.bincount(group, weight, len(tracks))
@@ -67,7 +67,7 @@ def place_tracks(arrivals: Sequence[Arrival], distance: float) -> TrackPoints:
         error = (x - mean_x.take(group)) ** 2 + (y - mean_y.take(group)) ** 2
         weight = prior / (1 + error * scale) ** 2  # a pixel off counts a quarter
     places = np.stack((mean_x, mean_y), 1)
-    kept = strongest_apart(places, support, distance)
+    kept = radius_nms(places, support, distance)
     return TrackPoints(places[kept].astype(np.float32), support[kept].astype(np.float32), tracks[kept])
 
 
@@ -86,21 +86,23 @@ def _numbered(tracks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return different + first, place[tracks - first]
 
 
-def each_arrival(arrivals: Sequence[Arrival]) -> TrackPoints:
-    """Every arrival as its own keypoint: for localisation, where each stands for another point of the map."""
-    if not arrivals:
-        return place_tracks((), 0)
+def each_propagated(propagated: Sequence[PropagatedKeypoints]) -> TrackPoints:
+    """Every arrival as its own keypoint: for localization, where each stands for another point of the map."""
+    if not propagated:
+        return fuse_tracks((), 0)
     return TrackPoints(
-        np.concatenate([arrival.carried.points for arrival in arrivals]).astype(np.float32),
-        np.concatenate([arrival.carried.weights for arrival in arrivals]).astype(np.float32),
-        np.concatenate([arrival.tracks for arrival in arrivals]),
+        np.concatenate([arrival.carried.points for arrival in propagated]).astype(np.float32),
+        np.concatenate([arrival.carried.weights for arrival in propagated]).astype(np.float32),
+        np.concatenate([arrival.tracks for arrival in propagated]),
     )
 
 
-def add_new(placed: TrackPoints, new: Keypoints, first_track: int, distance: float, count: int | None) -> TrackPoints:
+def add_new(
+    placed: TrackPoints, new: VotedKeypoints, first_track: int, distance: float, count: int | None
+) -> TrackPoints:
     """Begin tracks at keypoints `distance` away from the placed ones and each other; `count` in all, placed ones first."""
     free = far_from(placed.points, new.points, distance)
-    free = free[strongest_apart(new.points[free], new.scores[free], distance)]
+    free = free[radius_nms(new.points[free], new.scores[free], distance)]
     points, scores = new.points[free], new.scores[free]
     best0, best1 = (strongest_first(values) for values in (placed.scores, scores))
     best0 = best0[:count]
@@ -112,7 +114,7 @@ def add_new(placed: TrackPoints, new: Keypoints, first_track: int, distance: flo
     )
 
 
-def confirmed(arrival: Arrival, image: TrackPoints, max_error: float) -> tuple[np.ndarray, np.ndarray]:
+def confirmed(arrival: PropagatedKeypoints, image: TrackPoints, max_error: float) -> tuple[np.ndarray, np.ndarray]:
     """Matches of a pair: keypoints that its flow carries to within max_error of their track's place.
 
     Where matches are sparse, as in large photographs seen small by the network, half their distance is allowed.

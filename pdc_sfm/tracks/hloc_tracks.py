@@ -19,9 +19,9 @@ from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.writers import RUN, write_keypoints, write_matches
-from pdc_sfm.tracks.nearest import Nearest
+from pdc_sfm.tracks.nearest import RadiusIndex
 from pdc_sfm.tracks.threads import Threads
-from pdc_sfm.tracks.voting import Keypoints, TrackSettings, link, vote_keypoints
+from pdc_sfm.tracks.voting import TrackSettings, VotedKeypoints, link, vote_keypoints
 
 Pair = tuple[str, str]
 OPEN_IMAGES = 512  # keypoints of so many images are kept in memory while pairs are linked
@@ -46,7 +46,7 @@ class Job:
     uncertainty: Callable[[Size], float] | None = None  # pixels to which keypoints of an image of this size are known
 
     def is_query(self, name: str, pairs: Sequence[Pair]) -> bool:
-        """Whether a free image is matched to fixed ones only, as in localisation."""
+        """Whether a free image is matched to fixed ones only, as in localization."""
         partners = {other for pair in pairs for other in pair if other != name}
         return bool(partners) and partners <= self.fixed
 
@@ -74,14 +74,14 @@ class Job:
         return {other: self.raw.read((name, other)) for other in partners}, size
 
 
-def write_by_cells(job: Job) -> int:
+def write_hloc_tracks(job: Job) -> int:
     """hloc's rule. Returns the number of matches."""
     settings, pairs_of, free = job.settings, job.pairs_of(), job.free()
     exact = set()  # queries: binning would only cost their accuracy
     if settings.max_keypoints is None:
         exact = {name for name in free if job.is_query(name, pairs_of[name])}
 
-    def keypoints_of(name: str) -> tuple[Keypoints, Size | None]:
+    def keypoints_of(name: str) -> tuple[VotedKeypoints, Size | None]:
         sizes = (0, 0) if name in exact else (settings.max_error, settings.cell_size)
         matches, image_size = job.read_image(name, pairs_of[name])
         return vote(matches.values(), *sizes).best(settings.max_keypoints), image_size
@@ -92,7 +92,7 @@ def write_by_cells(job: Job) -> int:
     return link_all(job, job.pairs, {name: 0.0 if name in exact else settings.max_error for name in job.names})
 
 
-def vote(matches: Iterable[RawMatches], max_error: float, cell_size: float) -> Keypoints:
+def vote(matches: Iterable[RawMatches], max_error: float, cell_size: float) -> VotedKeypoints:
     """Keypoints by the votes of all observations of an image, the first of each pair."""
     matches = list(matches)
     points = np.concatenate([np.zeros((0, 2), np.float32), *(m.keypoints0 for m in matches)])
@@ -104,7 +104,7 @@ def link_all(job: Job, pairs: Sequence[Pair], max_errors: Mapping[str, float]) -
     """Assign the raw matches of pairs to the keypoints of their images. Returns the number of matches."""
     features = FeatureFile(job.feature_file)
     keypoints = functools.lru_cache(OPEN_IMAGES)(
-        lambda name: Nearest(features.keypoints(name).points, max_errors[name])
+        lambda name: RadiusIndex(features.keypoints(name).points, max_errors[name])
     )
 
     def linked(pair: Pair) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ CROWDED = 64  # with more keypoints than this in one bucket, a tree is faster
 LARGEST_TABLE = 1 << 24
 
 
-class Nearest:
+class RadiusIndex:
     """Keypoints (K, 2) of an image, sorted once for all its pairs."""
 
     def __init__(self, keypoints: np.ndarray, distance: float):

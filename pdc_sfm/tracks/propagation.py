@@ -9,17 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.tracks.around import Around
+from pdc_sfm.tracks.around import GridKNN
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 FEWEST = 8  # matches of a pair, below which nothing is carried over
-MIN_SHARE = 0.5  # of the neighbours' weight that must agree with the fit
+MIN_SHARE = 0.5  # of the neighbors' weight that must agree with the fit
 FLATTEN = 1e-3  # pull of the slope towards zero, so that points on a line do no harm
 PART = 8192  # points fitted at a time: few for the memory, many for threads, which wait for each other between steps
 
 
 @dataclass(frozen=True)
-class Transferred:
+class Propagated:
     """Those of the given points that could be carried to the other image."""
 
     index: np.ndarray  # (M,) into the given points
@@ -29,17 +29,17 @@ class Transferred:
     tolerance: float = 0.0  # pixels within which matches around a point agreed: half the distance between matches
 
 
-def transfer(matches: RawMatches, points: np.ndarray, reach: float) -> Transferred:
+def propagate(matches: RawMatches, points: np.ndarray, reach: float) -> Propagated:
     """Carry points (N, 2) of the first image to the second, where matches lie near and agree with each other.
 
     The displacement is fitted by an affine function of place to the nearest matches, weighted by score and distance;
     those that do not fit (another surface, a wrong match) lose their weight. Points farther from any match than matches
     are from each other, or than `reach`, are left out, as are those whose surroundings disagree.
     """
-    none = Transferred(np.zeros(0, np.int64), np.zeros((0, 2)), np.zeros(0, np.float32), np.zeros(0))
+    none = Propagated(np.zeros(0, np.int64), np.zeros((0, 2)), np.zeros(0, np.float32), np.zeros(0))
     if len(matches) < FEWEST or not len(points):
         return none
-    around = Around(matches.keypoints0, reach)
+    around = GridKNN(matches.keypoints0, reach)
     spacing = min(_spacing(matches.keypoints0, around), reach, around.side)
     index = around.some_near(points)
     if not len(index):
@@ -50,23 +50,23 @@ def transfer(matches: RawMatches, points: np.ndarray, reach: float) -> Transferr
         for part in np.array_split(index, -(-len(index) // PART))
     ]
     index, there, scores, weights = (np.concatenate(some) for some in zip(*parts))
-    return Transferred(index, there, scores, weights.astype(np.float64), 0.5 * spacing)
+    return Propagated(index, there, scores, weights.astype(np.float64), 0.5 * spacing)
 
 
-def _spacing(points: np.ndarray, around: Around) -> float:
-    """The usual distance from a match to its fourth neighbour: about a step of the grid."""
+def _spacing(points: np.ndarray, around: GridKNN) -> float:
+    """The usual distance from a match to its fourth neighbor: about a step of the grid."""
     x, y = around.nearest(points[:: max(1, len(points) // 500)], 5)[1][:, -1]
     return max(float(np.sqrt(np.median(x * x + y * y))), 1.0)
 
 
 def _carry(
-    at: np.ndarray, index: np.ndarray, around: Around, shift: np.ndarray, scores: np.ndarray, spacing: float
+    at: np.ndarray, index: np.ndarray, around: GridKNN, shift: np.ndarray, scores: np.ndarray, spacing: float
 ) -> tuple[np.ndarray, ...]:
     """Points (M, 2) of an index (M,): the index, place, mean score and weight of those that can be carried.
 
     All matches have displacements (2, N) and scores (N,).
     """
-    found, (x, y) = around.nearest(at, NEIGHBOURS)  # (k, M)
+    found, (x, y) = around.nearest(at, NEIGHBORS)  # (k, M)
     squared = x * x + y * y
     scores = scores.take(found)
     prior = scores * np.exp(squared * np.float32(-0.5 / spacing**2))
@@ -84,7 +84,7 @@ def _fit(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Displacement (2, M) at offset zero, by reweighted least squares from the median, and final weights (k, M), float32.
 
-    The neighbours stand first, x and y apart: sums over them are then sums of long rows, and the 3 x 3 systems are
+    The neighbors stand first, x and y apart: sums over them are then sums of long rows, and the 3 x 3 systems are
     solved by elimination, all at once. `shift` is (k, 2, M), all else (k, M).
     """
     (x, y), tolerance = offset, 0.5 * spacing

@@ -12,7 +12,7 @@ from pdc_sfm.tracks.fusion import TrackPoints
 KINDS = ("<f4", "<f4", "<i8")  # of points, scores and tracks
 
 
-class Shelf:
+class SpillCache:
     """By image name. `most` images stay in memory; the file has no name, and is gone with the process."""
 
     def __init__(self, folder: Path, most: int):

@@ -15,7 +15,7 @@ import numpy as np
 
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import require
-from pdc_sfm.tracks.nearest import Nearest
+from pdc_sfm.tracks.nearest import RadiusIndex
 
 FAR = np.iinfo(np.int64).max
 LARGEST_TABLE = 1 << 24
@@ -30,9 +30,9 @@ class TrackSettings:
     max_error: float = 2.0  # pixels by which a match may miss its keypoint
     cell_size: float = 2.0  # no more than one keypoint a cell of so many pixels; 8 for maps of thousands of images
     # the best of each image: 8192 is faster, with a quarter of the points; null keeps all, and queries of fixed
-    # images unquantised
+    # images unquantized
     max_keypoints: int | None = 32768
-    # flow: weaker matches make no tracks of a map, where they do more harm; localisation queries use all
+    # flow: weaker matches make no tracks of a map, where they do more harm; localization queries use all
     min_score: float = 0.3
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class TrackSettings:
 
 
 @dataclass(frozen=True)
-class Keypoints:
+class VotedKeypoints:
     """Keypoints of one image, in pixel indices."""
 
     points: np.ndarray  # (K, 2) float32
@@ -54,15 +54,15 @@ class Keypoints:
         return len(self.points)
 
     @staticmethod
-    def none() -> Keypoints:
-        return Keypoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
+    def none() -> VotedKeypoints:
+        return VotedKeypoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
 
-    def best(self, count: int | None) -> Keypoints:
+    def best(self, count: int | None) -> VotedKeypoints:
         """The `count` of highest score, highest first, earlier ones first among equals; None keeps all as they are."""
         if count is None:
             return self
         order = strongest_first(self.scores)[:count]
-        return Keypoints(self.points[order], self.scores[order])
+        return VotedKeypoints(self.points[order], self.scores[order])
 
 
 def strongest_first(scores: np.ndarray) -> np.ndarray:
@@ -70,7 +70,9 @@ def strongest_first(scores: np.ndarray) -> np.ndarray:
 
     Both are put into one number, ten times as fast to sort as an order that keeps equals in place.
     """
-    falling = ~np.ascontiguousarray(scores, np.float32).view(np.int32)  # floats above zero are in the order of their bits
+    falling = ~np.ascontiguousarray(scores, np.float32).view(
+        np.int32
+    )  # floats above zero are in the order of their bits
     numbers = (falling.astype(np.int64) << 32) + np.arange(len(scores))
     numbers.sort()
     return numbers & 0xFFFFFFFF
@@ -78,11 +80,11 @@ def strongest_first(scores: np.ndarray) -> np.ndarray:
 
 def vote_keypoints(
     points: np.ndarray, scores: np.ndarray, max_error: float, cell_size: float
-) -> tuple[Keypoints, np.ndarray]:
+) -> tuple[VotedKeypoints, np.ndarray]:
     """Keypoints from all observations (N, 2) of an image, in order of first sight, and each observation's own (N,).
 
     Cells are max(cell_size, max_error) wide and bins int(max_error); with sizes 0 every distinct point is a keypoint.
-    A keypoint lies at the centre of its cell's best bin, and its score is that bin's sum.
+    A keypoint lies at the center of its cell's best bin, and its score is that bin's sum.
     """
     points = np.asarray(points, np.float32)
     cell, cell_count = _cells(points, max(cell_size, max_error))
@@ -99,10 +101,10 @@ def vote_keypoints(
     number = np.empty(cell_count, np.int64)
     number[cells] = np.arange(len(cells))
     winner = winner[cells]
-    return Keypoints(_centres(points[winner], int(max_error)), votes[box[winner]]), number[cell]
+    return VotedKeypoints(_centers(points[winner], int(max_error)), votes[box[winner]]), number[cell]
 
 
-def link(matches: RawMatches, keypoints0: Nearest, keypoints1: Nearest) -> tuple[np.ndarray, np.ndarray]:
+def link(matches: RawMatches, keypoints0: RadiusIndex, keypoints1: RadiusIndex) -> tuple[np.ndarray, np.ndarray]:
     """Raw matches as matches between the keypoints nearest to their two ends: (M, 2) int32 and scores (M,)."""
     return one_to_one(keypoints0.of(matches.keypoints0), keypoints1.of(matches.keypoints1), matches.scores)
 
@@ -153,7 +155,7 @@ def _lattice(points: np.ndarray, size: float) -> np.ndarray:
     return np.rint((np.ascontiguousarray(points.T) + np.float32(0.5)) / np.float32(size)).astype(np.int64)
 
 
-def _centres(points: np.ndarray, size: int) -> np.ndarray:
+def _centers(points: np.ndarray, size: int) -> np.ndarray:
     """round((x + 0.5) / size) * size - 0.5"""
     return points.copy() if size <= 0 else (_lattice(points, size).T * size - 0.5).astype(np.float32)
 

@@ -1,7 +1,7 @@
-"""Making P_1 mean what it says: a judge of aligned matches (`network.confidence_head`), fitted to pairs with known truth.
+"""Making P_1 mean what it says: a confidence head (`network.confidence_head`), fitted to pairs with known truth.
 
 Pairs of different kinds have different errors (warped photographs no depth edges, views of a scene no exact planes), so
-every kind counts alike, and the judge sees enough of a cell to tell them apart. The flow stays as it is.
+every kind counts alike, and the confidence head sees enough of a cell to tell them apart. The flow stays as it is.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pdc_sfm.dense.strategies import Estimator
-from pdc_sfm.dense.subpixel import align_likely, align_with_evidence
+from pdc_sfm.dense.subpixel import align_likely, align_with_features
 from pdc_sfm.matches.select import highest_p_r
-from pdc_sfm.network.confidence_head import EVIDENCE, Judge, stated
+from pdc_sfm.network.confidence_head import CONFIDENCE_FEATURES, ConfidenceHead, stated
 from pdc_sfm.network.mixture import p_r
-from pdc_sfm.synthetic.pairs import Pair
+from pdc_sfm.synthetic.pairs import SyntheticPair
 
 FEW = 0.003  # share of the cells below which a step of P_1 says little
 BATCH = 4096  # cells of each kind in a step of the fit
@@ -30,20 +30,20 @@ RATE = 3e-3
 class Observations:
     """What is known of many cells, what was stated of them, and whether they are right."""
 
-    evidence: Tensor  # (N, EVIDENCE)
+    evidence: Tensor  # (N, CONFIDENCE_FEATURES)
     stated: Tensor  # (N,) P_1 of the network as it is
     right: Tensor  # (N,) bool: |error|_inf below 1 px, the event P_1 is the probability of (Eq. 7)
 
 
 @torch.inference_mode()
-def observe(estimator: Estimator, pairs: Iterable[Pair]) -> Observations:
+def observe(estimator: Estimator, pairs: Iterable[SyntheticPair]) -> Observations:
     """All cells that the query shows, matched and aligned as in use."""
     network, parts = estimator.network, []
     for pair in pairs:
         reference, query = estimator.encode(pair.reference), estimator.encode(pair.query)
         output = network.decode(reference.code, query.code)[-1]
-        aligned, evidence = align_with_evidence(output, reference.grey, query.grey)
-        now = align_likely(output, [reference.grey], [query.grey], network.judge)
+        aligned, evidence = align_with_features(output, reference.gray, query.gray)
+        now = align_likely(output, [reference.gray], [query.gray], network.confidence_head)
         target, seen = _truth(pair, output.flow.shape[-2:], output.reference_size, output.query_size)
         right = (aligned.flow[0] - target).abs().amax(0) < 1
         rows = (evidence[0].movedim(0, -1), p_r(now.log_var, now.logits)[0, 0], right)
@@ -52,56 +52,56 @@ def observe(estimator: Estimator, pairs: Iterable[Pair]) -> Observations:
 
 
 def _truth(
-    pair: Pair, cells: tuple[int, int], size: tuple[int, int], query_size: tuple[int, int]
+    pair: SyntheticPair, cells: tuple[int, int], size: tuple[int, int], query_size: tuple[int, int]
 ) -> tuple[Tensor, Tensor]:
-    """Flow (2, h, w) at the centres of cells, in pixels of the network's inputs, and whether the query shows it (h, w).
+    """Flow (2, h, w) at the centers of cells, in pixels of the network's inputs, and whether the query shows it (h, w).
 
-    At an edge the pixel next to the centre decides: a cell there is on one of the two surfaces, not between them.
+    At an edge the pixel next to the center decides: a cell there is on one of the two surfaces, not between them.
     """
     image, seen_by = pair.reference.shape[:2], pair.query.shape[:2]
     rows, columns = ((np.arange(n) + 0.5) / n for n in cells)
     place = np.stack(np.meshgrid(columns, rows), -1)  # (h, w, 2), shares of the image
-    centre = place * image[::-1] - 0.5
-    pixel = np.clip(np.rint(centre), 0, np.subtract(image[::-1], 1)).astype(int)
+    center = place * image[::-1] - 0.5
+    pixel = np.clip(np.rint(center), 0, np.subtract(image[::-1], 1)).astype(int)
     at = (pixel[..., 1], pixel[..., 0])
-    target = (centre + pair.flow[at] + 0.5) * np.divide(query_size, seen_by)[::-1] - place * size[::-1]
+    target = (center + pair.flow[at] + 0.5) * np.divide(query_size, seen_by)[::-1] - place * size[::-1]
     return torch.from_numpy(target).float().movedim(-1, 0), torch.from_numpy(pair.visible[at])
 
 
-def fit(kinds: Sequence[Observations], channels: tuple[int, ...], steps: int = 2500, seed: int = 0) -> Judge:
-    """A judge whose probabilities are those of being right, for all kinds of pairs alike."""
+def fit(kinds: Sequence[Observations], channels: tuple[int, ...], steps: int = 2500, seed: int = 0) -> ConfidenceHead:
+    """A confidence head whose probabilities are those of being right, for all kinds of pairs alike."""
     torch.manual_seed(seed)
     everything = torch.cat([kind.evidence for kind in kinds])
     mean, scale = everything.mean(0), everything.std(0).clamp(min=1e-3)
-    judge = Judge(channels)
-    optimiser = torch.optim.Adam(judge.parameters(), RATE)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    head = ConfidenceHead(channels)
+    optimizer = torch.optim.Adam(head.parameters(), RATE)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in range(steps):
         loss = torch.zeros(())
         for kind in kinds:
             chosen = torch.randint(len(kind.right), (BATCH,))
-            odds = _odds(judge, (kind.evidence[chosen] - mean) / scale)
+            odds = _odds(head, (kind.evidence[chosen] - mean) / scale)
             loss = loss + F.binary_cross_entropy_with_logits(odds, kind.right[chosen].float())
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
-    first = judge.layers[0]
+    first = head.layers[0]
     with torch.no_grad():  # from now on it takes the evidence as it is
-        first.weight /= scale.view(1, EVIDENCE, 1, 1)
-        first.bias -= (first.weight * mean.view(1, EVIDENCE, 1, 1)).sum((1, 2, 3))
-    return judge.eval()
+        first.weight /= scale.view(1, CONFIDENCE_FEATURES, 1, 1)
+        first.bias -= (first.weight * mean.view(1, CONFIDENCE_FEATURES, 1, 1)).sum((1, 2, 3))
+    return head.eval()
 
 
-def _odds(judge: Judge, evidence: Tensor) -> Tensor:
-    """(N, EVIDENCE) -> (N,): the cells as one row of a map."""
-    return judge(evidence.T[None, :, None]).reshape(-1)
+def _odds(head: ConfidenceHead, evidence: Tensor) -> Tensor:
+    """(N, CONFIDENCE_FEATURES) -> (N,): the cells as one row of a map."""
+    return head(evidence.T[None, :, None]).reshape(-1)
 
 
 @torch.no_grad()
-def judged(judge: Judge, seen: Observations) -> Tensor:
-    """P_1 (N,) as the judge states it."""
-    return stated(_odds(judge, seen.evidence))
+def head_confidence(head: ConfidenceHead, seen: Observations) -> Tensor:
+    """P_1 (N,) as the confidence head states it."""
+    return stated(_odds(head, seen.evidence))
 
 
 def reliability(said: Tensor, right: Tensor, bins: int = 10) -> np.ndarray:

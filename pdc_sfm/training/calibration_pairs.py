@@ -1,4 +1,4 @@
-"""The pairs a judge of matches is fitted to, kind by kind: each has errors that the others have not."""
+"""The pairs a confidence head of matches is fitted to, kind by kind: each has errors that the others have not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pdc_sfm.synthetic.pairs import Pair, PairSettings, PhotoSource, fixed_pairs, make_pair
+from pdc_sfm.synthetic.pairs import PhotoSource, SyntheticPair, SyntheticPairSettings, fixed_pairs, make_pair
 from pdc_sfm.synthetic.photographs import open_photographs
 from pdc_sfm.synthetic.photometric import PhotometricSettings
 from pdc_sfm.synthetic.warps import WarpSettings
@@ -19,20 +19,24 @@ MIN_OVERLAP = 0.15  # of rendered views
 _VIEWS = WarpSettings(
     homography=1, affine=0, tps=0, mixed=0, moderate=0.8, rotated=0, strong=0.2, max_rotation=20, max_zoom=2
 )
-_PLANES = PairSettings(size=SIZE, objects=0, perturbations=False, unrelated=0, flip=0.5, mask="none", warp=_VIEWS)
-_MOVING = PairSettings(size=SIZE, object_probability=1, unrelated=0, warp=WarpSettings(moderate=1, rotated=0, strong=0))
+_PLANES = SyntheticPairSettings(
+    size=SIZE, objects=0, perturbations=False, unrelated=0, flip=0.5, mask="none", warp=_VIEWS
+)
+_MOVING = SyntheticPairSettings(
+    size=SIZE, object_probability=1, unrelated=0, warp=WarpSettings(moderate=1, rotated=0, strong=0)
+)
 
 
 class Pairs:
     """Pairs made one after another, as they are wanted."""
 
-    def __init__(self, count: int, make: Callable[[], Iterable[Pair]]):
+    def __init__(self, count: int, make: Callable[[], Iterable[SyntheticPair]]):
         self.count, self.make = count, make
 
     def __len__(self) -> int:
         return self.count
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[SyntheticPair]:
         return iter(self.make())
 
 
@@ -60,14 +64,14 @@ def calibration_kinds(
     return kinds + [_views(Path(folder), *counts) for folder in scenes]
 
 
-def _planes(photos: PhotoSource, count: int) -> Iterator[Pair]:
+def _planes(photos: PhotoSource, count: int) -> Iterator[SyntheticPair]:
     """Half of the pairs with nothing changed but the view, the others as another camera saw them, by day or night."""
     clean = replace(_PLANES, photometric=PhotometricSettings(strength=0))
     yield from fixed_pairs(photos, count // 2, 11, clean)
     yield from fixed_pairs(photos, count - count // 2, 12, _PLANES)
 
 
-def _moving(photos: PhotoSource, cutouts: Sequence[np.ndarray] | None, count: int) -> Iterator[Pair]:
+def _moving(photos: PhotoSource, cutouts: Sequence[np.ndarray] | None, count: int) -> Iterator[SyntheticPair]:
     for number in range(count):
         yield make_pair(photos, cutouts, _MOVING, np.random.default_rng([13, number]))
 
@@ -85,6 +89,6 @@ def _views(folder: Path, fitting: int, judging: int) -> Kind:
     return Kind(f"views of {folder.name}", pairs(rest), pairs(apart))
 
 
-def _pair(scene: RenderedScene, first: str, second: str) -> Pair:
+def _pair(scene: RenderedScene, first: str, second: str) -> SyntheticPair:
     flow, visible = scene.flow(first, second)
-    return Pair(scene.image(first), scene.image(second), flow, visible, visible, False)
+    return SyntheticPair(scene.image(first), scene.image(second), flow, visible, visible, False)

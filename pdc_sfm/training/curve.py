@@ -74,7 +74,9 @@ def draw_curve(train: list[dict[str, float]], validation: list[dict[str, float]]
     _plot(middle, validation, ["pck_1", "pck_5", "kept", "kept_pck_5", "hard_pck_5", "real_pck_1", "real_pck_5"])
     middle.set(title="Fixed pairs: accuracy", ylim=(0, 1), ylabel="share of visible pixels")
     _plot(right, validation, ["hidden_confident", "unrelated_confident", "calibration_gap"])
-    right.set(title="Fixed pairs: wrong confidence", ylim=(0, None), ylabel="share of pixels with P$_1$ > 0.1; largest gap")
+    right.set(
+        title="Fixed pairs: wrong confidence", ylim=(0, None), ylabel="share of pixels with P$_1$ > 0.1; largest gap"
+    )
     for axes in (left, middle, right):
         axes.set_xlabel("minutes of training")
         axes.set_xlim(left=0)

@@ -53,7 +53,7 @@ def descriptor_loss(
             second = _read(maps_query[number], places[:, 2:], batch.query_size)
             cell = max(batch.query_size[0] / maps_query.shape[-2], batch.query_size[1] / maps_query.shape[-1])
             near = torch.cdist(places[:, 2:], places[:, 2:]) < 1.5 * cell
-            near.fill_diagonal_(False)  # neighbours see half the same picture: they count neither as like nor as unlike
+            near.fill_diagonal_(False)  # neighbors see half the same picture: they count neither as like nor as unlike
             score = (first @ second.T / settings.temperature).masked_fill(near, -1e4)
             right = torch.arange(len(places), device=score.device)
             losses.append((F.cross_entropy(score, right) + F.cross_entropy(score.T, right)) / 2)

@@ -23,7 +23,9 @@ def initial_network(settings: TrainSettings) -> PDCNet:
         if settings.initial_sigma:
             widen_outliers(network, settings.initial_sigma)
         return network
-    given = read_checkpoint(built_in_path() if settings.start_from == BUILT_IN else settings.start_from).without_judge()
+    given = read_checkpoint(
+        built_in_path() if settings.start_from == BUILT_IN else settings.start_from
+    ).without_confidence_head()
     changes = differences(to_dict(given.settings), to_dict(settings.network), "network")
     changes = [change for change in changes if "_iterations" not in change]  # GOCor's count of steps is no weight
     if changes:

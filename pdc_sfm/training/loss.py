@@ -30,7 +30,7 @@ class LossSettings:
     resolution: Literal["level", "image"] = "level"  # where they meet: stage 1 at the level's, stage 2 at the image's
     level_weights: tuple[float, ...] = (0.32, 0.08, 0.02, 0.01)  # coarse to fine, appendix C.5; []: all 1
     reduction: Literal["sum", "mean"] = "sum"  # over the pixels of a level
-    max_jump: float = 6.0  # px: neighbours farther apart lie on two surfaces; the cell between them is left out
+    max_jump: float = 6.0  # px: neighbors farther apart lie on two surfaces; the cell between them is left out
     # beyond the paper: (|d|^2 + .01)^(1/4) beside the likelihood, so that far-off flow is pulled too
     robust_flow_weight: float = 0.0
     robust_flow_until: int = 0  # iteration at which that weight has decayed to nothing (cosine); 0: it stays
@@ -156,17 +156,17 @@ def _reduce(value: Tensor, where: Tensor, scale: float) -> tuple[Tensor, Tensor]
 
 
 def level_ground_truth(level: LevelOutput, batch: Batch, max_jump: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Ground truth at the centres of a level's cells: flow in pixels of the branch's input (B, 2, h, w), valid, hidden.
+    """Ground truth at the centers of a level's cells: flow in pixels of the branch's input (B, 2, h, w), valid, hidden.
 
-    Cell i of a level covers image pixels i*s to (i+1)*s, so its centre (i+.5)*s-.5 lies between pixels: the four
+    Cell i of a level covers image pixels i*s to (i+1)*s, so its center (i+.5)*s-.5 lies between pixels: the four
     around it are interpolated (fewer if it lies on one). The cell counts if they all do and lie on one surface.
     """
     height, width = level.flow.shape[-2:]
-    columns = _neighbours(batch.size[1], width, batch.flow.device)
+    columns = _neighbors(batch.size[1], width, batch.flow.device)
     flow = torch.zeros_like(batch.flow[:, :, :1, :1]).expand(-1, -1, height, width)
     valid = torch.ones(len(batch), height, width, dtype=torch.bool, device=flow.device)
     hidden, high, low = valid, flow - torch.inf, flow + torch.inf
-    for row, weight_y in _neighbours(batch.size[0], height, batch.flow.device):
+    for row, weight_y in _neighbors(batch.size[0], height, batch.flow.device):
         rows = [maps.index_select(-2, row) for maps in (batch.flow, batch.valid, batch.hidden)]
         for column, weight_x in columns:
             weight = weight_y[:, None] * weight_x  # (h, w)
@@ -177,21 +177,21 @@ def level_ground_truth(level: LevelOutput, batch: Batch, max_jump: float) -> tup
             low = torch.where(counts, torch.minimum(low, here), low)
             flow = flow + torch.where(counts, weight * here, 0.0)
     valid = valid & ((high - low).amax(1) <= max_jump)  # false for NaN
-    centres = image_grid(flow, batch.size)
-    return branch_flow(level, centres, flow, batch), valid, hidden
+    centers = image_grid(flow, batch.size)
+    return branch_flow(level, centers, flow, batch), valid, hidden
 
 
-def _neighbours(pixels: int, cells: int, device) -> list[tuple[Tensor, Tensor]]:
-    """The two pixels around each cell's centre, and their bilinear weights."""
-    centre = (torch.arange(cells, device=device, dtype=torch.float64) + 0.5) * pixels / cells - 0.5
-    centre = centre.clamp(0, pixels - 1)
-    low = centre.floor()
-    weight = (centre - low).float()
+def _neighbors(pixels: int, cells: int, device) -> list[tuple[Tensor, Tensor]]:
+    """The two pixels around each cell's center, and their bilinear weights."""
+    center = (torch.arange(cells, device=device, dtype=torch.float64) + 0.5) * pixels / cells - 0.5
+    center = center.clamp(0, pixels - 1)
+    low = center.floor()
+    weight = (center - low).float()
     return [(low.long(), 1 - weight), ((low.long() + 1).clamp(max=pixels - 1), weight)]
 
 
 def image_grid(like: Tensor, size: Size | None = None) -> Tensor:
-    """(1, 2, h, w): the centres of the cells of `like`, in pixels of an image of `size` (default: its own)."""
+    """(1, 2, h, w): the centers of the cells of `like`, in pixels of an image of `size` (default: its own)."""
     height, width = like.shape[-2:]
     rows, columns = size or (height, width)
     y = (torch.arange(height, device=like.device, dtype=torch.float32) + 0.5) * (rows / height) - 0.5

@@ -53,7 +53,7 @@ class MegaDepthScene:
         return len(self.pairs)
 
     def pair(self, index: int, rng: np.random.Generator) -> RealPair:
-        """Pair number `index`, in one of its directions, with up to `max_points` correspondences."""
+        """SyntheticPair number `index`, in one of its directions, with up to `max_points` correspondences."""
         first, second = self.pairs.draw(index, rng)
         views = [self._view(number) for number in (first, second)]
         reference, query = (image for image, *_ in views)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pdc_sfm.network import NetworkSettings
 from pdc_sfm.settings import require
-from pdc_sfm.synthetic.pairs import PairSettings
+from pdc_sfm.synthetic.pairs import SyntheticPairSettings
 from pdc_sfm.training.descriptors import DescriptorSettings
 from pdc_sfm.training.loss import LossSettings
 from pdc_sfm.training.schedule import ScheduleSettings, SizeSettings
@@ -16,7 +16,7 @@ from pdc_sfm.training.validation import ValidationSettings
 
 
 @dataclass(frozen=True)
-class OptimiserSettings:
+class OptimizerSettings:
     """How gradients become steps. Weight decay is Adam's L2 term as in the paper, or decoupled with adamw."""
 
     name: Literal["adam", "adamw"] = "adam"  # adamw: weight decay apart from the gradient
@@ -29,20 +29,20 @@ class OptimiserSettings:
     average: float = 0.0  # decay of the running average of the weights, which is what is kept; 0: none
 
     def __post_init__(self) -> None:
-        require(self.rate > 0, "optimiser.rate must be positive")
-        require(self.weight_decay >= 0, "optimiser.weight_decay must be at least 0")
-        require(self.backbone_factor >= 0, "optimiser.backbone_factor must be at least 0")
-        require(self.unfreeze_at >= -1, "optimiser.unfreeze_at must be an iteration, or -1 for never")
-        require(self.freeze_statistics_at >= -1, "optimiser.freeze_statistics_at must be an iteration, or -1 for never")
-        require(self.clip >= 0, "optimiser.clip must be at least 0")
-        require(0 <= self.average < 1, "optimiser.average must lie in [0, 1)")
+        require(self.rate > 0, "optimizer.rate must be positive")
+        require(self.weight_decay >= 0, "optimizer.weight_decay must be at least 0")
+        require(self.backbone_factor >= 0, "optimizer.backbone_factor must be at least 0")
+        require(self.unfreeze_at >= -1, "optimizer.unfreeze_at must be an iteration, or -1 for never")
+        require(self.freeze_statistics_at >= -1, "optimizer.freeze_statistics_at must be an iteration, or -1 for never")
+        require(self.clip >= 0, "optimizer.clip must be at least 0")
+        require(0 <= self.average < 1, "optimizer.average must lie in [0, 1)")
 
     def learns_backbone(self, iteration: int) -> bool:
         """Whether the backbone learns at an iteration."""
         return 0 <= self.unfreeze_at <= iteration
 
     def freezes_statistics(self, iteration: int) -> bool:
-        """Whether batch norm normalises by its running statistics, as at inference, at an iteration."""
+        """Whether batch norm normalizes by its running statistics, as at inference, at an iteration."""
         return 0 <= self.freeze_statistics_at <= iteration
 
 
@@ -51,10 +51,10 @@ class TrainSettings:
     """A training run. The defaults are the paper's first stage (Sec. 4.1, appendix C.5)."""
 
     network: NetworkSettings = field(default_factory=lambda: NetworkSettings(local_iterations=3))
-    pairs: PairSettings = field(default_factory=PairSettings)
+    pairs: SyntheticPairSettings = field(default_factory=SyntheticPairSettings)
     loss: LossSettings = field(default_factory=LossSettings)
     descriptors: DescriptorSettings = field(default_factory=DescriptorSettings)
-    optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     sizes: SizeSettings = field(default_factory=SizeSettings)
     validation: ValidationSettings = field(default_factory=ValidationSettings)
@@ -72,7 +72,7 @@ class TrainSettings:
     log_every: int = 20  # iterations a row of train.csv
 
     def __post_init__(self) -> None:
-        untouched = self.pairs.size == PairSettings().size
+        untouched = self.pairs.size == SyntheticPairSettings().size
         require(untouched, "sizes.phases and sizes.aspects steer the size of training images: leave out pairs.size")
         for name in ("real_share", "rendered_share"):
             require(0 <= getattr(self, name) <= 1, f"{name} must lie in [0, 1]")

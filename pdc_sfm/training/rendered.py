@@ -95,8 +95,8 @@ def cut_views(
     first = np.array([x[chosen], y[chosen]], float)
     second, wide = first + flow[y[chosen], x[chosen]], _turned_size(size, turn)
     windows = [
-        Window.around(centre, image.shape[1::-1], shape, rng.uniform(1.0, max_zoom))
-        for image, centre, shape in zip(images, (first, second), (size, wide))
+        Window.around(center, image.shape[1::-1], shape, rng.uniform(1.0, max_zoom))
+        for image, center, shape in zip(images, (first, second), (size, wide))
     ]
     shown = [window.cut(image) for window, image in zip(windows, images)]
     turned = _turning(wide, size, turn)
@@ -124,7 +124,7 @@ def _turning(wide: Size, size: Size, degrees: float) -> np.ndarray:
     """(2, 3) from pixels of the wide window to those of the turned one in its middle."""
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     linear = np.array([[c, -s], [s, c]])
-    return np.column_stack([linear, np.array(Frame(*size).centre) - linear @ np.array(Frame(*wide).centre)])
+    return np.column_stack([linear, np.array(Frame(*size).center) - linear @ np.array(Frame(*wide).center)])
 
 
 def scene_kind(folder: Path) -> str:

@@ -47,9 +47,9 @@ def load_state(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]
     return groups, facts
 
 
-def optimiser_tensors(optimiser: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:
-    """The optimiser's memory of each parameter, `name:moment`; `names` are those of its parameters, in order."""
-    state = optimiser.state_dict()["state"]
+def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:
+    """The optimizer's memory of each parameter, `name:moment`; `names` are those of its parameters, in order."""
+    state = optimizer.state_dict()["state"]
     return {
         f"{names[index]}:{key}": value if isinstance(value, Tensor) else torch.tensor(value)
         for index, moments in state.items()
@@ -57,16 +57,16 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer, names: list[str]) -> dic
     }
 
 
-def load_optimiser(optimiser: torch.optim.Optimizer, names: list[str], tensors: dict[str, Tensor]) -> None:
+def load_optimizer(optimizer: torch.optim.Optimizer, names: list[str], tensors: dict[str, Tensor]) -> None:
     """Put the memory back. A parameter without one starts without, as it did."""
     state: dict[int, dict[str, Tensor]] = {}
     places = {name: index for index, name in enumerate(names)}
     for key, value in tensors.items():
         name, _, moment = key.rpartition(":")
         if name not in places:
-            raise CheckpointError(f"the saved optimiser knows a parameter {name} that the network does not have")
+            raise CheckpointError(f"the saved optimizer knows a parameter {name} that the network does not have")
         state.setdefault(places[name], {})[moment] = value
-    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def load_network_tensors(network: torch.nn.Module, tensors: dict[str, Tensor], where: Path) -> None:

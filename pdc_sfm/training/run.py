@@ -27,7 +27,7 @@ from pdc_sfm.training.trainer import TrainResult, train
 from pdc_sfm.weights import built_in_path, load_network, read_checkpoint
 from pdc_sfm.weights.checkpoint import BUILT_IN, METADATA_KEY, save_tensors
 
-JUDGE = (24, 24)  # channels of a judge's layers
+HEAD_CHANNELS = (24, 24)  # channels of a confidence head's layers
 
 
 def train_on_folders(
@@ -82,7 +82,9 @@ def finetune(
     overrides: Sequence[str] = (),
 ) -> TrainResult:
     """Adapt a network to a reconstruction: its correspondences, mixed with self-supervised pairs of the same images."""
-    architecture = read_checkpoint(built_in_path() if weights == BUILT_IN else weights).without_judge().settings
+    architecture = (
+        read_checkpoint(built_in_path() if weights == BUILT_IN else weights).without_confidence_head().settings
+    )
     settings = load_settings(TrainSettings, preset_path(config, "train"), overrides)
     settings = replace(settings, network=architecture, start_from=str(weights))
     return train_on_folders(photos or images, settings, output, models=[(model, images)])
@@ -111,17 +113,19 @@ def calibrate(
     pairs: int = 60,
     threads: int = 2,
 ) -> list[Calibration]:
-    """Fit a judge to `pairs` pairs of each kind: warped photographs, such with objects, and every rendered scene.
+    """Fit a confidence head to `pairs` pairs of each kind: warped photographs, such with objects, and every rendered scene.
 
     The judging pairs are of photographs kept out of training, and of each scene every fifth pair.
     """
     prepare_process(threads)
     require(pairs >= 1, f"{pairs} pairs: at least one of each kind is needed")
-    given = read_checkpoint(weights).without_judge()
-    settings = replace(given.settings, judge_channels=JUDGE)
+    given = read_checkpoint(weights).without_confidence_head()
+    settings = replace(given.settings, confidence_channels=HEAD_CHANNELS)
     estimator = Estimator(load_network(weights))
     if not aligns(estimator.network):
-        raise CheckpointError(f"{weights} is {given.network}, used as published: only networks that are aligned are judged")
+        raise CheckpointError(
+            f"{weights} is {given.network}, used as published: only networks that are aligned are judged"
+        )
     kinds = calibration_kinds(photos, open_cutouts(objects) if objects else None, scenes, pairs)
     fitting, judging = [], []
     for kind in kinds:
@@ -129,12 +133,12 @@ def calibrate(
         shown = iter(progress(both, kind.name, "pair", len(kind.fitting) + len(kind.judging)))
         fitting.append(calibration.observe(estimator, itertools.islice(shown, len(kind.fitting))))
         judging.append(calibration.observe(estimator, shown))
-    judge = calibration.fit(fitting, JUDGE)
-    tensors = given.tensors | {f"judge.{name}": tensor for name, tensor in judge.state_dict().items()}
+    head = calibration.fit(fitting, HEAD_CHANNELS)
+    tensors = given.tensors | {f"confidence_head.{name}": tensor for name, tensor in head.state_dict().items()}
     extra = {key: value for key, value in given.metadata.items() if key != METADATA_KEY}
     save_tensors(output, tensors, settings, extra=extra)
     found = []
     for kind, seen in zip(kinds, judging):
-        both = seen.stated, calibration.judged(judge, seen)
+        both = seen.stated, calibration.head_confidence(head, seen)
         found.append(Calibration(kind.name, *(calibration.reliability(said, seen.right) for said in both)))
     return found

@@ -11,7 +11,7 @@ from pdc_sfm.settings import require
 
 @dataclass(frozen=True)
 class ScheduleSettings:
-    """Learning rate over the iterations, as a factor of `optimiser.rate`."""
+    """Learning rate over the iterations, as a factor of `optimizer.rate`."""
 
     iterations: int = 350_000  # of the run
     kind: Literal["steps", "cosine", "trapezoid"] = "steps"  # halved at milestones; falling cosine; flat, then falling

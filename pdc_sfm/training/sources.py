@@ -1,4 +1,4 @@
-"""Where the trainer's pairs come from. Pair number `index` of a size is the same whenever and wherever it is made."""
+"""Where the trainer's pairs come from. SyntheticPair number `index` of a size is the same whenever and wherever it is made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from pdc_sfm.processes import in_order
-from pdc_sfm.synthetic.pairs import Pair, PairSettings, PhotoSource, make_pair, validation_pairs
+from pdc_sfm.synthetic.pairs import PhotoSource, SyntheticPair, SyntheticPairSettings, make_pair, validation_pairs
 from pdc_sfm.training.schedule import SizeSettings
 
 Size = tuple[int, int]  # (height, width)
@@ -27,7 +27,7 @@ class Sample:
     points: np.ndarray | None = None  # (N, 4) float32: correspondences, instead of dense flow
 
     @classmethod
-    def of(cls, pair: Pair) -> Sample:
+    def of(cls, pair: SyntheticPair) -> Sample:
         """A synthetic pair knows of every pixel whether it is seen."""
         return cls(pair.reference, pair.query, pair.flow, pair.mask, ~pair.visible)
 
@@ -36,7 +36,7 @@ class Source(Protocol):
     """Anything that gives pairs by number."""
 
     def sample(self, index: int, size: Size) -> Sample:
-        """Pair number `index`, with images of (height, width)."""
+        """SyntheticPair number `index`, with images of (height, width)."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class SyntheticSource:
 
     photos: PhotoSource
     cutouts: Sequence[np.ndarray] | None
-    settings: PairSettings
+    settings: SyntheticPairSettings
     seed: int
 
     def sample(self, index: int, size: Size) -> Sample:
-        """Pair number `index`."""
+        """SyntheticPair number `index`."""
         rng = np.random.default_rng([self.seed, index])
         return Sample.of(make_pair(self.photos, self.cutouts, replace(self.settings, size=size), rng))
 
@@ -63,7 +63,7 @@ class MixedSource:
     seed: int
 
     def sample(self, index: int, size: Size) -> Sample:
-        """Pair number `index`; chance, fixed by the number, decides of which kind it is."""
+        """SyntheticPair number `index`; chance, fixed by the number, decides of which kind it is."""
         place = np.random.default_rng([self.seed, index, 1]).random()
         for source, share in self.others:
             if place < share:
@@ -78,7 +78,7 @@ class FixedPairs:
 
     photos: PhotoSource
     cutouts: Sequence[np.ndarray] | None
-    settings: PairSettings
+    settings: SyntheticPairSettings
     real_source: Source | None = None
 
     def moderate(self, count: int, size: Size) -> list[Sample]:

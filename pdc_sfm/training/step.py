@@ -1,4 +1,4 @@
-"""One optimisation step: forward, loss, backward, update. All of it is a function of the iteration and the batch."""
+"""One optimization step: forward, loss, backward, update. All of it is a function of the iteration and the batch."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ class Average:
 
 
 class Stepper:
-    """A network with its optimiser. `step` is one iteration."""
+    """A network with its optimizer. `step` is one iteration."""
 
     def __init__(self, network: PDCNet, settings: TrainSettings, device: torch.device, group: Group):
         self.network, self.settings, self.device, self.group = network, settings, device, group
-        o = settings.optimiser
+        o = settings.optimizer
         self.names, self.backbone = _split(network)
         parameters = dict(network.named_parameters())
         kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o.name]
@@ -84,7 +84,7 @@ class Stepper:
         ]
         self.names = [n for back in (False, True) for n in self.names if (n in self.backbone) == back]
         groups = [g for g in groups if g["params"]]
-        self.optimiser = kind(groups, lr=o.rate, weight_decay=o.weight_decay)
+        self.optimizer = kind(groups, lr=o.rate, weight_decay=o.weight_decay)
         self.scaler = torch.amp.GradScaler("cuda", enabled=device.type == "cuda")
         self.average = Average(network, o.average) if o.average else None
         self.objective: nn.Module = Objective(network, settings)
@@ -99,17 +99,17 @@ class Stepper:
         """Learning rate, and which parameters learn, at an iteration."""
         s = self.settings
         warming = iteration < s.descriptors.iterations
-        rate = s.descriptors.rate if warming else s.optimiser.rate * s.schedule.factor(iteration)
-        for group in self.optimiser.param_groups:
+        rate = s.descriptors.rate if warming else s.optimizer.rate * s.schedule.factor(iteration)
+        for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
-        learns = s.optimiser.learns_backbone(iteration)
+        learns = s.optimizer.learns_backbone(iteration)
         if (learns, warming) != self.mode:
             self.mode = (learns, warming)
             for name, parameter in self.network.named_parameters():
                 parameter.requires_grad_(learns or name not in self.backbone)
             self._share(warming)
         self.network.train()
-        if s.optimiser.freezes_statistics(iteration):
+        if s.optimizer.freezes_statistics(iteration):
             for module in self.network.modules():
                 if isinstance(module, nn.BatchNorm2d):
                     module.eval()
@@ -132,15 +132,15 @@ class Stepper:
         values = {"loss": loss.item()} | {name: value.item() for name, value in parts.items()}
         if values["loss"] != values["loss"] or abs(values["loss"]) == float("inf"):
             return values
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(loss).backward()
-        self.scaler.unscale_(self.optimiser)
+        self.scaler.unscale_(self.optimizer)
         learning = [p for p in self.network.parameters() if p.grad is not None]
-        norm = torch.nn.utils.clip_grad_norm_(learning, self.settings.optimiser.clip or float("inf"))
+        norm = torch.nn.utils.clip_grad_norm_(learning, self.settings.optimizer.clip or float("inf"))
         values["gradient"] = norm.item()
         if self.device.type == "cpu" and not torch.isfinite(norm):
             return values | {"loss": float("nan")}
-        self.scaler.step(self.optimiser)  # on a GPU steps with overflowing half-precision gradients are left out
+        self.scaler.step(self.optimizer)  # on a GPU steps with overflowing half-precision gradients are left out
         self.scaler.update()
         if self.average:
             self.average.update(self.network, iteration)

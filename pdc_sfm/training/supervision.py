@@ -110,7 +110,7 @@ class ModelScene:
         return image
 
     def pair(self, index: int, rng: np.random.Generator) -> RealPair:
-        """Pair number `index`, in one of its directions."""
+        """SyntheticPair number `index`, in one of its directions."""
         first, second = self.pairs.draw(index, rng)
         return RealPair(self._read(first), self._read(second), self.views.shared(first, second))
 
@@ -161,9 +161,9 @@ def cut_out(pair: RealPair, size: Size, settings: SupervisionSettings, rng: np.r
         points = points[rng.choice(len(points), settings.max_points, replace=False)]
     middle = points[int(rng.integers(len(points)))] if len(points) else np.zeros(4, np.float32)
     images, moved = [], []
-    for image, xy, centre in ((pair.reference, points[:, :2], middle[:2]), (pair.query, points[:, 2:], middle[2:])):
+    for image, xy, center in ((pair.reference, points[:, :2], middle[:2]), (pair.query, points[:, 2:], middle[2:])):
         zoom = rng.uniform(1.0, settings.max_zoom)
-        window = Window.around(centre, image.shape[1::-1], size, zoom)
+        window = Window.around(center, image.shape[1::-1], size, zoom)
         images.append(window.cut(image))
         moved.append(window.from_image(xy))
     limit = np.array([size[1] - 1, size[0] - 1])
@@ -185,12 +185,12 @@ class Window:
     size: tuple[int, int]
 
     @classmethod
-    def around(cls, centre: np.ndarray, image_size: tuple[int, int], size: Size, zoom: float) -> Window:
+    def around(cls, center: np.ndarray, image_size: tuple[int, int], size: Size, zoom: float) -> Window:
         """A window of (height, width) around a point. At zoom 1 it covers as much of the image as fits its shape."""
         (width, height), (h, w) = image_size, size
         scale = zoom * max(h / height, w / width)
         resized = max(w, round(width * scale)), max(h, round(height * scale))
-        middle = rescale(np.asarray(centre, np.float64), image_size, resized)
+        middle = rescale(np.asarray(center, np.float64), image_size, resized)
         corner = tuple(int(np.clip(round(m - s / 2), 0, r - s)) for m, s, r in zip(middle, (w, h), resized))
         return cls(image_size, resized, corner, (w, h))
 

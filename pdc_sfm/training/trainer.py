@@ -176,7 +176,7 @@ class Trainer:
         kept = f"{self.state_path} keeps the last good state" if self.state_path.exists() else "no state was saved yet"
         raise TrainingError(
             f"the loss is not a number at iteration {iteration} (pairs {pairs[0]}-{pairs[-1]}; "
-            f"{', '.join(bad) or 'total'}): {kept}; continue with a lower optimiser.rate, or with optimiser.clip"
+            f"{', '.join(bad) or 'total'}): {kept}; continue with a lower optimizer.rate, or with optimizer.clip"
         )
 
     def _record(self, values: dict[str, float], shown) -> None:
@@ -190,7 +190,7 @@ class Trainer:
         if self.progress.iteration % self.settings.log_every:
             return
         row = {"iteration": self.progress.iteration, "minutes": self.progress.minutes}
-        row["rate"] = self.stepper.optimiser.param_groups[0]["lr"]
+        row["rate"] = self.stepper.optimizer.param_groups[0]["lr"]
         row |= {name: sum(v) / len(v) for name, v in self.sums.items()}
         self._write_or_warn(lambda: self.train_table.add(row))
         shown.set_postfix_str(f"loss {row['loss']:.3f}")
@@ -243,7 +243,7 @@ class Trainer:
         p, stepper = self.progress, self.stepper
         groups = {
             "network": stepper.network.state_dict(),
-            "optimiser": checkpoint.optimiser_tensors(stepper.optimiser, stepper.names),
+            "optimizer": checkpoint.optimizer_tensors(stepper.optimizer, stepper.names),
             "random": {"torch": torch.get_rng_state()},
         }
         if stepper.average:
@@ -275,7 +275,7 @@ class Trainer:
             )
         stepper = self.stepper
         checkpoint.load_network_tensors(stepper.network, groups["network"], self.state_path)
-        checkpoint.load_optimiser(stepper.optimiser, stepper.names, groups.get("optimiser", {}))
+        checkpoint.load_optimizer(stepper.optimizer, stepper.names, groups.get("optimizer", {}))
         if stepper.average:
             tensors = groups.get("average", groups["network"])
             checkpoint.load_network_tensors(stepper.average.network, tensors, self.state_path)

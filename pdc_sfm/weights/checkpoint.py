@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -54,10 +55,10 @@ class Checkpoint:
     def parameters(self) -> int:
         return sum(t.numel() for t in self.tensors.values() if t.is_floating_point())
 
-    def without_judge(self) -> Checkpoint:
-        """The network alone: a judge is of the weights it was fitted to, and of no others."""
-        tensors = {name: tensor for name, tensor in self.tensors.items() if not name.startswith("judge.")}
-        return replace(self, settings=replace(self.settings, judge_channels=()), tensors=tensors)
+    def without_confidence_head(self) -> Checkpoint:
+        """The network alone: a confidence head is of the weights it was fitted to, and of no others."""
+        tensors = {name: tensor for name, tensor in self.tensors.items() if not name.startswith("confidence_head.")}
+        return replace(self, settings=replace(self.settings, confidence_channels=()), tensors=tensors)
 
     @property
     def complete(self) -> bool:
@@ -90,6 +91,7 @@ def read_checkpoint(path: Path | str) -> Checkpoint:
     tensors, metadata, form = read_tensors(path)
     if METADATA_KEY in metadata:
         settings = _settings_from(path, metadata[METADATA_KEY])
+        tensors = {re.sub(r"^judge\.", "confidence_head.", n): t for n, t in tensors.items()}  # files of version 0.1
         name = KNOWN.get(settings, metadata.get("pdc_sfm.name", f"{settings.backbone} network"))
     elif is_authors(tensors):
         low = any(n.removeprefix("module.").startswith("pyramid_256.") for n in tensors)

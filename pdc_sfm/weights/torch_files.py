@@ -89,7 +89,9 @@ def _rebuild_tensor(storage, offset, size, stride, *_rest) -> Tensor:
     if not isinstance(storage, Tensor):
         raise CheckpointError("a tensor without storage")
     if math.prod(size) > storage.numel() or min(size, default=0) < 0:
-        raise CheckpointError(f"a tensor of {math.prod(size)} values with data of {storage.numel()}: the file is damaged")
+        raise CheckpointError(
+            f"a tensor of {math.prod(size)} values with data of {storage.numel()}: the file is damaged"
+        )
     return torch.as_strided(storage, tuple(size), tuple(stride), offset)
 
 

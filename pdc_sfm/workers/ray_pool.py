@@ -180,11 +180,15 @@ class RayPool:
         if self._ray is not None:
             return
         cores, wanted = self._settings.cores, self._settings.workers
-        self._ray = self._stack.enter_context(connected(self._settings.address, cores * (wanted or core_count() // cores)))
+        self._ray = self._stack.enter_context(
+            connected(self._settings.address, cores * (wanted or core_count() // cores))
+        )
         room = sum(_room(node["Resources"], cores, self._gpus) for node in self._ray.nodes() if node["Alive"])
         if not room:
             what = f"{cores} cores and {self._gpus:g} GPUs" if self._gpus else f"{cores} cores"
-            raise ClusterError(f"no machine of the Ray cluster has {what} for a worker: see ray.cores, ray.gpus, device")
+            raise ClusterError(
+                f"no machine of the Ray cluster has {what} for a worker: see ray.cores, ray.gpus, device"
+            )
         self._slots = [self._new_slot(number) for number in range(wanted or room)]
 
     def _new_slot(self, number: int, failures: int = 0) -> _Slot:

@@ -29,5 +29,7 @@ class RaySettings:
     def gpus_of_worker(self, device: str) -> float:
         """GPUs of each worker for a device. A worker sees only its own, so that they have no numbers."""
         on_gpu = device.startswith("cuda")
-        require(":" not in device, f"device={device} with engine=ray: write device=cuda, each worker has a GPU of its own")
+        require(
+            ":" not in device, f"device={device} with engine=ray: write device=cuda, each worker has a GPU of its own"
+        )
         return self.gpus if self.gpus is not None else float(on_gpu)

@@ -1,4 +1,4 @@
-"""Full localisation, from a dataset folder to the file one uploads."""
+"""Full localization, from a dataset folder to the file one uploads."""
 
 import shutil
 
@@ -64,7 +64,7 @@ def test_retrieval_may_be_a_function(tmp_path, said):
         "triangulation: done before",
         "retrieval ...",
         "matching queries ...",
-        "localisation ...",
+        "localization ...",
     ]
 
 
@@ -78,7 +78,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, said):
     said()
     run_localization(*arguments)
     assert calls == ["pairs-db.txt", "pairs-query.txt"]
-    assert [line for line in said() if line.endswith("...")] == ["triangulation ...", "localisation ..."]
+    assert [line for line in said() if line.endswith("...")] == ["triangulation ...", "localization ..."]
 
 
 def must_not_match(*_):

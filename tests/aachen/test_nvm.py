@@ -20,7 +20,7 @@ def nvm(tmp_path):
     return write
 
 
-def test_the_centre_becomes_a_translation(nvm):
+def test_the_center_becomes_a_translation(nvm):
     (model,) = read_nvm(nvm(HEADER + CAMERAS + POINTS))
     assert model.names == ("db/1.jpg", "db/2.jpg")
     # (.5 .5 .5 .5) turns by 120 degrees about (1, 1, 1): x -> y -> z -> x

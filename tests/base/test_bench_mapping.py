@@ -8,11 +8,11 @@ import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_pairs
 
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.settings import load_settings
 from pdc_sfm.weights import built_in_path
 
-CAMERA = ("camera.model=PINHOLE", "camera.params=500,500,320,240", "camera.mode=single", "sharpen=false")
+CAMERA = ("camera.model=PINHOLE", "camera.params=500,500,320,240", "camera.mode=single", "refine_keypoints=false")
 NAMES = [f"{i}.png" for i in range(4)]
 
 
@@ -48,9 +48,9 @@ def test_our_models_know_their_weights_and_settings(scene, tmp_path):
     other = tmp_path / "other.safetensors"
     shutil.copy(built_in_path(), other)
     made_by = [
-        mapping.Ours(load_settings(RunSettings, None, words), tmp_path).made_by(scene)
+        mapping.Ours(load_settings(MatchingSettings, None, words), tmp_path).made_by(scene)
         for words in ([], ["readers=1", "memory=1GB"], [f"weights={other}"], ["select.threshold=0.2"])
     ]
     assert made_by[0] == made_by[1] == made_by[2] != made_by[3]
     other.write_bytes(other.read_bytes() + b"0")
-    assert mapping.Ours(RunSettings(weights=str(other)), tmp_path).made_by(scene) != made_by[2]
+    assert mapping.Ours(MatchingSettings(weights=str(other)), tmp_path).made_by(scene) != made_by[2]

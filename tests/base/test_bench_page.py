@@ -1,6 +1,5 @@
 """The page of `make bench`: losses, gaps and a loaded machine are said in words, not left to be found."""
 
-
 import pytest
 from results_page import page, table
 from rows import Row

@@ -8,14 +8,14 @@ from pdc_sfm.errors import ImageError
 from pdc_sfm.images import list_images, read_image, write_image
 
 
-def test_colours_and_depths_are_read_as_rgb_bytes(tmp_path):
+def test_colors_and_depths_are_read_as_rgb_bytes(tmp_path):
     rgb = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
     write_image(tmp_path / "a.png", rgb)
     assert np.array_equal(read_image(tmp_path / "a.png"), rgb)
     cv2.imwrite(str(tmp_path / "deep.png"), rgb[..., ::-1].astype(np.uint16) * 257)
     assert np.array_equal(read_image(tmp_path / "deep.png"), rgb)
-    cv2.imwrite(str(tmp_path / "grey.png"), rgb[..., 0])
-    assert np.array_equal(read_image(tmp_path / "grey.png"), np.repeat(rgb[..., :1], 3, -1))
+    cv2.imwrite(str(tmp_path / "gray.png"), rgb[..., 0])
+    assert np.array_equal(read_image(tmp_path / "gray.png"), np.repeat(rgb[..., :1], 3, -1))
     cv2.imwrite(str(tmp_path / "alpha.png"), np.dstack([rgb[..., ::-1], rgb[..., 0]]))
     assert np.array_equal(read_image(tmp_path / "alpha.png"), rgb)
 

@@ -38,7 +38,9 @@ sys.exit(cli.main(["weights", "inspect", "x"]))
 
 
 @pytest.mark.parametrize("where", ["python", "library", "freeing"])
-@pytest.mark.parametrize(("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")])
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+)
 def test_a_signal_ends_a_command_with_one_line(where, number, code, word):
     continues = number == signal.SIGTERM
     command = [sys.executable, "-c", COMMAND, where, *(["weights"] if continues else [])]

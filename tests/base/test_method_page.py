@@ -32,5 +32,6 @@ def test_the_name_is_defined_there(file, names):
 
 
 def test_the_values_of_mapping_that_it_names_are_the_defaults():
-    named = re.findall(r"`(weak_pairs)=([\d.]+)`", PAGE)
-    assert [(key, float(value)) for key, value in named] == [("weak_pairs", to_dict(ReconstructionSettings())["weak_pairs"])]
+    named = re.findall(r"`(min_support_ratio)=([\d.]+)`", PAGE)
+    ratio = to_dict(ReconstructionSettings())["min_support_ratio"]
+    assert [(key, float(value)) for key, value in named] == [("min_support_ratio", ratio)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from odd_input import damaged_text, examples, lines_of, names, refused_or
 
 from pdc_sfm.engine.cache import parse_bytes
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import SettingsError, UserError
 from pdc_sfm.settings import load_settings, to_dict
 
@@ -67,7 +67,9 @@ def test_text_that_yaml_takes_for_something_else_stays_text(text):
 
 
 @examples(120)
-@given(st.sampled_from([*to_dict(Outer()), "inner.size", "inner.shares", "pair.x", "..", "inner.", ".rate"]), names(*ODD))
+@given(
+    st.sampled_from([*to_dict(Outer()), "inner.size", "inner.shares", "pair.x", "..", "inner.", ".rate"]), names(*ODD)
+)
 def test_any_word_is_taken_soundly_or_refused(key, text):
     settings = refused_or(lambda: load_settings(Outer, None, [f"{key}={text}"]))
     if settings is not None:
@@ -94,7 +96,9 @@ def test_what_is_written_is_read_again(tmp_path, rate, name, maybe, limit):
         assert not (settings.name + (settings.maybe or "")).isprintable()
 
 
-@pytest.mark.parametrize("text", ["name: 1.10", "name: yes", "limit: 010", "limit: 1_000", "pair: 12:30", "rate: 2026-02-31"])
+@pytest.mark.parametrize(
+    "text", ["name: 1.10", "name: yes", "limit: 010", "limit: 1_000", "pair: 12:30", "rate: 2026-02-31"]
+)
 def test_a_value_that_is_easily_misread_is_refused(tmp_path, text):
     with pytest.raises(SettingsError, match=r"is not possible|takes"):
         load_settings(Outer, lines_of(tmp_path / "a.yaml", text))
@@ -116,4 +120,4 @@ def test_memory_is_a_size_or_refused(text):
 @pytest.mark.parametrize("output", ["../a", "/a", "a/b", "", "..", ".", "a\0b", "a\nb"])
 def test_no_name_of_the_output_leads_elsewhere(output):
     with pytest.raises(UserError, match="output="):
-        RunSettings(output=output)
+        MatchingSettings(output=output)

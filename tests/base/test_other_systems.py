@@ -58,7 +58,9 @@ def test_a_lock_refuses_a_second_owner_and_is_free_again_afterwards(tmp_path):
     with exclusive(tmp_path / "x"):
         code = f"from pdc_sfm.files import exclusive\nwith exclusive({str(tmp_path / 'x')!r}): pass"
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
         assert "BusyError" in done.stderr
         with pytest.raises(BusyError), exclusive(tmp_path / "x"):
             pass

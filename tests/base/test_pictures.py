@@ -1,37 +1,37 @@
-"""Flow and confidence in colour."""
+"""Flow and confidence in color."""
 
 import numpy as np
 
-from pdc_sfm.pictures import flow_to_colour, grey, heat, overlay, tile
+from pdc_sfm.pictures import flow_to_color, gray, heat, overlay, tile
 
 
-def colour_of(x: float, y: float, largest: float = 1.0) -> list[int]:
-    return flow_to_colour(np.array([[[x, y]]], np.float32), largest)[0, 0].tolist()
+def color_of(x: float, y: float, largest: float = 1.0) -> list[int]:
+    return flow_to_color(np.array([[[x, y]]], np.float32), largest)[0, 0].tolist()
 
 
 def test_no_flow_is_white_and_the_unknown_is_black():
-    assert colour_of(0, 0) == [255, 255, 255]
-    assert colour_of(np.nan, 1) == [0, 0, 0]
+    assert color_of(0, 0) == [255, 255, 255]
+    assert color_of(np.nan, 1) == [0, 0, 0]
 
 
 def test_hues_follow_the_wheel_of_middlebury():
-    assert colour_of(1, 0) == [255, 0, 0]  # to the right: red
-    assert colour_of(1, -1e-9) == colour_of(1, 1e-9)  # the wheel closes there
-    red, green, blue = colour_of(-1, 0)  # to the left: between cyan and blue
+    assert color_of(1, 0) == [255, 0, 0]  # to the right: red
+    assert color_of(1, -1e-9) == color_of(1, 1e-9)  # the wheel closes there
+    red, green, blue = color_of(-1, 0)  # to the left: between cyan and blue
     assert red == 0
     assert blue > green > 100
-    red, green, blue = colour_of(0, 1)  # downwards: yellow
+    red, green, blue = color_of(0, 1)  # downwards: yellow
     assert min(red, green) > 200
     assert blue < 50
 
 
 def test_shorter_flow_is_paler_and_longer_than_the_largest_is_no_darker():
-    assert colour_of(0.5, 0) == [255, 128, 128]
-    assert colour_of(7, 0) == colour_of(1, 0)
+    assert color_of(0.5, 0) == [255, 128, 128]
+    assert color_of(7, 0) == color_of(1, 0)
 
 
 def test_by_default_the_longest_vector_is_the_most_saturated():
-    picture = flow_to_colour(np.array([[[10, 0], [5, 0], [np.nan, 0]]], np.float32))
+    picture = flow_to_color(np.array([[[10, 0], [5, 0], [np.nan, 0]]], np.float32))
     assert picture[0, 0].tolist() == [255, 0, 0]
     assert picture[0, 1].tolist() == [255, 128, 128]
 
@@ -44,9 +44,9 @@ def test_confidence_runs_from_red_over_yellow_to_green():
     assert unknown.tolist() == [0, 0, 0]
 
 
-def test_grey_takes_masks_and_numbers():
-    assert grey(np.array([[True, False]]))[0, :, 0].tolist() == [255, 0]
-    assert grey(np.array([[0.5, 2.0]]))[0, :, 1].tolist() == [128, 255]
+def test_gray_takes_masks_and_numbers():
+    assert gray(np.array([[True, False]]))[0, :, 0].tolist() == [255, 0]
+    assert gray(np.array([[0.5, 2.0]]))[0, :, 1].tolist() == [128, 255]
 
 
 def test_an_overlay_is_the_mean_of_both():

@@ -11,7 +11,7 @@ from readme_commands import ROOT
 
 from pdc_sfm.cli import main
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.keypoints.types import KeypointSettings
 from pdc_sfm.matches.select import SelectSettings
@@ -70,34 +70,34 @@ def test_a_verb_without_presets_says_so(capsys):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_of_matching_is_found_and_names_its_own_files(name):
     assert preset_path(name).samefile(ROOT / "configs" / f"{name}.yaml")
-    assert load_settings(RunSettings, preset_path(name)).output.startswith("matches-pdc_")
+    assert load_settings(MatchingSettings, preset_path(name)).output.startswith("matches-pdc_")
 
 
-def test_the_papers_settings_of_localisation_are_the_papers():
+def test_the_papers_settings_of_localization_are_the_papers():
     """Sec. 4.4: "smallest dimension is 600", "P_1 > 0.1 at a quarter", "round them to the original resolution", both ways."""
-    settings = load_settings(RunSettings, preset_path("paper_aachen"))
+    settings = load_settings(MatchingSettings, preset_path("paper_aachen"))
     assert settings.dense == DenseSettings(min_side=600, max_side=None, method="direct", subpixel=False)
     assert settings.select == SelectSettings(radius=1.0, threshold=0.1, directions="both", stride=4)
     assert settings.tracks == TrackSettings(rule="hloc", max_error=1, cell_size=1, max_keypoints=None)
-    sparse = load_settings(RunSettings, preset_path("paper_superpoint"))
-    assert (sparse.anchors, sparse.dense) == ("snap", settings.dense)
+    sparse = load_settings(MatchingSettings, preset_path("paper_superpoint"))
+    assert (sparse.keypoints, sparse.dense) == ("flow", settings.dense)
     assert sparse.snap == SnapSettings(distance=4, radius=1.0, threshold=0.1, directions="both", cyclic_distance=None)
     found = load_settings(KeypointSettings, preset_path("paper_superpoint", "keypoints"))
     assert (found.detector, found.nms_radius, found.min_side, found.max_side) == ("superpoint", 4, 600, None)
 
 
 def test_the_papers_retrieval_is_the_papers():
-    """"The smallest dimension is 400", "a single forward pass", all images of the database."""
+    """ "The smallest dimension is 400", "a single forward pass", all images of the database."""
     settings = load_settings(RetrievalSettings, preset_path("retrieval", "retrieve"))
     assert (settings.mode, settings.min_side, settings.max_side) == ("exhaustive", 400, None)
-    counted = load_settings(RunSettings, preset_path("retrieval"))
+    counted = load_settings(MatchingSettings, preset_path("retrieval"))
     assert counted.dense == DenseSettings(min_side=400, max_side=None, method="direct", subpixel=False)
     assert counted.select.directions == "forward"
 
 
 def test_the_papers_pose_is_the_papers():
-    """"A minimum dimension of 480", (H), P_1 > 0.1 at the outputted resolution."""
-    settings = load_settings(RunSettings, preset_path("pose"))
+    """ "A minimum dimension of 480", (H), P_1 > 0.1 at the outputted resolution."""
+    settings = load_settings(MatchingSettings, preset_path("pose"))
     assert settings.dense == DenseSettings(min_side=480, max_side=None, method="homography", subpixel=False)
     assert settings.select == SelectSettings(radius=1.0, threshold=0.1, directions="forward", stride=4)
     assert (settings.tracks.rule, settings.tracks.max_keypoints) == ("hloc", None)

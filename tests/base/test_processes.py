@@ -10,9 +10,9 @@ from photo_fakes import VanishingPhotos, WavePhotos
 
 from pdc_sfm.errors import UserError
 from pdc_sfm.processes import in_order
-from pdc_sfm.synthetic.pairs import PairSettings, make_pair
+from pdc_sfm.synthetic.pairs import SyntheticPairSettings, make_pair
 
-SETTINGS = PairSettings(size=(64, 96), unrelated=0.3)
+SETTINGS = SyntheticPairSettings(size=(64, 96), unrelated=0.3)
 
 
 def pair(photos, number: int):
@@ -78,5 +78,3 @@ def test_a_killed_worker_is_reported_not_waited_for():
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="was killed"):
         list(stream)  # what was already made, then the end
-
-

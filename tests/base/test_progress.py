@@ -94,7 +94,9 @@ def test_an_empty_list_says_nothing(caplog):
 
 def test_importing_installs_nothing():
     code = "import logging, pdc_sfm.cli, pdc_sfm.engine.run, pdc_sfm.colmap.localization.localize_sfm as _; "
-    code += "print(logging.getLogger('pdc_sfm').handlers, logging.getLogger().handlers, logging.getLogger('pdc_sfm').level)"
+    code += (
+        "print(logging.getLogger('pdc_sfm').handlers, logging.getLogger().handlers, logging.getLogger('pdc_sfm').level)"
+    )
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert said.stdout.strip() == "[] [] 0"
     assert said.stderr == ""
@@ -121,7 +123,11 @@ def test_the_log_of_a_run_says_when_and_why_it_ended(tmp_path, capsys):
     with pytest.raises(ValueError, match="is full"):
         work()
     lines = path.read_text().splitlines()
-    assert [line[20:41] for line in lines] == ["matching: 0 of 3 pair", "matching: 3 of 3 pair", "ended early: ValueErr"]
+    assert [line[20:41] for line in lines] == [
+        "matching: 0 of 3 pair",
+        "matching: 3 of 3 pair",
+        "ended early: ValueErr",
+    ]
     assert all(line[4] == "-" and line[13] == ":" for line in lines)
     assert "ended early" not in capsys.readouterr().err  # the command line says it itself
 
@@ -144,5 +150,5 @@ def test_the_end_of_a_slow_loop_is_said_once(monkeypatch, caplog):
 
 def test_units_are_counted_in_english(caplog):
     caplog.set_level(logging.INFO, "pdc_sfm")
-    list(progress(range(2), "localisation", "query"))
-    assert caplog.messages[0] == "localisation: 0 of 2 queries"
+    list(progress(range(2), "localization", "query"))
+    assert caplog.messages[0] == "localization: 0 of 2 queries"

@@ -66,7 +66,7 @@ def folder(tmp_path_factory):
     shot = plan_shots(TOWN, scene.taken)[0]
     right, down, forward = shot.camera.cam_from_world[:, :3]
     for number in range(4):  # a few steps to the side, looking at the same house
-        eye, target = shot.camera.centre + (2.0 * number - 3.0) * right, shot.camera.centre + 18.0 * forward
+        eye, target = shot.camera.center + (2.0 * number - 3.0) * right, shot.camera.center + 18.0 * forward
         camera = Camera.looking(eye, target, shot.camera.size, shot.camera.focal)
         write_image(folder / "photos" / f"{number}.jpg", render_image(scene, camera, shot.conditions, number).image)
     for name, number in (("a.jpg", 0), ("b.jpg", 1), ("A.jpg", 2), ("B.jpg", 3)):

@@ -115,8 +115,8 @@ def test_words_of_values():
 
 # what a verb is given as settings -> the dataclass, or where they are several
 VERBS = {
-    "pair": ["pdc_sfm.matcher:MatchSettings"],
-    "match": ["pdc_sfm.engine.run:RunSettings"],
+    "pair": ["pdc_sfm.matcher:PairSettings"],
+    "match": ["pdc_sfm.engine.run:MatchingSettings"],
     "keypoints": ["pdc_sfm.keypoints.types:KeypointSettings"],
     "retrieve": ["pdc_sfm.retrieval.settings:RetrievalSettings"],
     "reconstruct": ["pdc_sfm.colmap.mapping.reconstruction:ReconstructionSettings"],
@@ -126,19 +126,19 @@ VERBS = {
     "demo": ["pdc_sfm.demo.settings:demo_settings", "pdc_sfm.demo.settings:PhotographSettings"],
     "aachen localize": [
         "pdc_sfm.aachen.localization:AachenSettings",
-        "match.pdc_sfm.engine.run:RunSettings",
+        "match.pdc_sfm.engine.run:MatchingSettings",
         "retrieve.pdc_sfm.retrieval.settings:RetrievalSettings",
     ],
-    "aachen challenge": ["pdc_sfm.aachen.challenge:ChallengeSettings", "match.pdc_sfm.engine.run:RunSettings"],
+    "aachen challenge": ["pdc_sfm.aachen.challenge:ChallengeSettings", "match.pdc_sfm.engine.run:MatchingSettings"],
     "evaluate homographies": ["pdc_sfm.evaluation.homographies:HomographySettings"],
-    "evaluate homography-pair": ["pdc_sfm.matcher:MatchSettings"],
-    "evaluate homography-sets": ["pdc_sfm.matcher:MatchSettings"],
+    "evaluate homography-pair": ["pdc_sfm.matcher:PairSettings"],
+    "evaluate homography-sets": ["pdc_sfm.matcher:PairSettings"],
     "evaluate pairs": ["pdc_sfm.evaluation.pose_pairs:KnownCameraSettings"],
     "evaluate epipolar": ["pdc_sfm.evaluation.pose_pairs:KnownCameraSettings"],
     "evaluate scene": ["pdc_sfm.evaluation.scene_pairs:SceneEvaluationSettings"],
     "evaluate hpatches": ["pdc_sfm.evaluation.mma:MmaSettings"],
     "evaluate yfcc": ["pdc_sfm.evaluation.pose_pairs:PoseSettings"],
-    "train preview": ["pdc_sfm.synthetic.pairs:PairSettings"],
+    "train preview": ["pdc_sfm.synthetic.pairs:SyntheticPairSettings"],
 }
 
 

@@ -53,7 +53,7 @@ def test_equal_runs_give_equal_maps(tmp_path, motion):
     written = set()
     for run in range(5):
         arguments["output"] = tmp_path / f"sfm{run}"
-        reconstruct(**arguments, settings=ReconstructionSettings(sharpen=False, threads=4))
+        reconstruct(**arguments, settings=ReconstructionSettings(refine_keypoints=False, threads=4))
         written.add(tuple((arguments["output"] / f"{name}.bin").read_bytes() for name in ("cameras", "images")))
     assert len(written) == 1
 
@@ -67,7 +67,7 @@ def test_the_mapper_has_one_thread_and_a_seed_unless_asked_otherwise(tmp_path, m
         return mapping(database, images, folder, options, *rest, **calls)
 
     monkeypatch.setattr(pycolmap, "incremental_mapping", note)
-    settings = ReconstructionSettings(sharpen=False, threads=3, seed=5, reproducible=reproducible)
+    settings = ReconstructionSettings(refine_keypoints=False, threads=3, seed=5, reproducible=reproducible)
     reconstruct(**photographs(tmp_path, "straight ahead"), settings=settings)
     assert set(given) == {(threads, 5)}
 
@@ -91,7 +91,7 @@ def runaway(monkeypatch):
 def test_where_all_intrinsics_run_away_they_are_held_and_that_is_said(tmp_path, capsys):
     arguments = photographs(tmp_path, "straight ahead")
     words = [word for key, value in arguments.items() for word in (f"--{key}", str(value))]
-    assert cli(["reconstruct", *words, "sharpen=false"]) == 1
+    assert cli(["reconstruct", *words, "refine_keypoints=false"]) == 1
     assert "doubtful: the photographs do not tell focal lengths" in capsys.readouterr().err
     model = pycolmap.Reconstruction(arguments["output"])
     assert model.num_reg_images() == 4
@@ -102,7 +102,7 @@ def test_where_all_intrinsics_run_away_they_are_held_and_that_is_said(tmp_path, 
 
 @pytest.mark.usefixtures("runaway")
 def test_without_retry_a_model_with_cameras_that_cannot_be_is_doubted(tmp_path):
-    settings = ReconstructionSettings(sharpen=False, retry=False)
+    settings = ReconstructionSettings(refine_keypoints=False, retry=False)
     result = reconstruct(**photographs(tmp_path, "straight ahead"), settings=settings)
     assert any("4 of 4 cameras cannot be" in line and "58.9 times" in line for line in result.doubts)
 
@@ -110,7 +110,7 @@ def test_without_retry_a_model_with_cameras_that_cannot_be_is_doubted(tmp_path):
 def test_a_model_whose_images_see_next_to_no_points_is_refused(tmp_path):
     arguments = photographs(tmp_path, "turned on the spot")
     with pytest.raises(ReconstructionError, match="seen from different places"):
-        reconstruct(**arguments, settings=ReconstructionSettings(sharpen=False))
+        reconstruct(**arguments, settings=ReconstructionSettings(refine_keypoints=False))
     assert not arguments["output"].exists()
 
 
@@ -175,7 +175,8 @@ def test_hlocs_calls_say_doubts_too(tmp_path, caplog, monkeypatch, step):
     monkeypatch.setattr(module, "find_doubts", lambda *rest: ("it is upside down",))
     rest = [arguments[key] for key in ("images", "pairs", "features", "matches")]
     if step == "triangulation":
-        model = reconstruct(**{**arguments, "output": tmp_path / "posed"}, settings=ReconstructionSettings(sharpen=False))
+        settings = ReconstructionSettings(refine_keypoints=False)
+        model = reconstruct(**{**arguments, "output": tmp_path / "posed"}, settings=settings)
         assert model.doubts == ()
         rest.insert(0, tmp_path / "posed")
     module.main(tmp_path / "hloc", *rest)

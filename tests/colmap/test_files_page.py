@@ -22,14 +22,17 @@ def test_models_and_logs_have_the_names_of_the_page(tmp_path):
     images = write_images(scene, tmp_path / "images")
     features = write_features(scene, tmp_path / "features.h5")
     matches = write_matches(scene, tmp_path / "matches.h5", scene.pairs())
-    known, pairs = write_model(scene, tmp_path / "known", NAMES[1:]), write_pairs(tmp_path / "p.txt", scene.pairs(NAMES[1:]))
-    settings = TriangulationSettings(sharpen=False)
+    known, pairs = (
+        write_model(scene, tmp_path / "known", NAMES[1:]),
+        write_pairs(tmp_path / "p.txt", scene.pairs(NAMES[1:])),
+    )
+    settings = TriangulationSettings(refine_keypoints=False)
     triangulate(known, images, pairs, features, matches, tmp_path / "sfm", settings)
     named = set(re.findall(r"`(\w+\.(?:bin|ply|db|json))`", section("Models")))
     assert {path.name for path in (tmp_path / "sfm").iterdir()} == named
     summary = json.loads((tmp_path / "sfm" / "summary.json").read_text())
     assert {"model", "settings", "left_out", "doubts", "versions"} <= summary.keys()
-    assert all(f"`{key}`" in section("Models") for key in summary if key != "sharpened")
+    assert all(f"`{key}`" in section("Models") for key in summary if key != "refined_keypoints")
 
     (tmp_path / "out").mkdir()
     retrieval = write_pairs(tmp_path / "retrieval.txt", [(NAMES[0], name) for name in NAMES[1:]])

@@ -1,4 +1,4 @@
-"""Queries are localised in a model; failures are named, results are written at once."""
+"""Queries are localized in a model; failures are named, results are written at once."""
 
 import json
 import pickle
@@ -128,7 +128,7 @@ def test_log_has_the_keys_that_hloc_reads(inputs):
     keypoints, to_images = log["keypoint_index_to_db"]
     assert len(keypoints) == len(to_images) == len(log["keypoints_query"]) == count
     model = pycolmap.Reconstruction(arguments["reference"])
-    for point_id, images in to_images:  # as hloc's visualisation does
+    for point_id, images in to_images:  # as hloc's visualization does
         observers = {element.image_id for element in model.points3D[point_id].track.elements}
         assert {log["db"][index] for index in images} <= observers
         assert images
@@ -149,7 +149,7 @@ def test_plain_record_shows_true_correspondences(inputs):
     localize(**arguments, settings=settings())
     record = json.loads((arguments["results"].parent / "results.txt_logs.json").read_text())
     entry = record["queries"][QUERIES[1]]
-    assert entry["status"] == "localised"
+    assert entry["status"] == "localized"
     assert entry["retrieved"] == DATABASE
     image = entry["best_image"]
     for x0, y0, x1, y1 in entry["shown"]:
@@ -167,13 +167,13 @@ def random_query(scene, arguments, name):
             data[...] = rng.integers(0, len(scene.keypoints[image]), len(data))
 
 
-def test_a_query_that_cannot_be_localised_is_named_and_left_out(inputs):
+def test_a_query_that_cannot_be_localized_is_named_and_left_out(inputs):
     scene, arguments = inputs
     random_query(scene, arguments, QUERIES[1])
     result = localize(**arguments, settings=settings())
     assert set(read_poses(arguments["results"])) == {"a.png", "c.png"}
     assert "inliers of" in result.failed[QUERIES[1]]
-    assert str(result) == "2 of 3 queries localised"
+    assert str(result) == "2 of 3 queries localized"
 
 
 def test_nearest_pose_is_written_only_on_request_and_counted_apart(inputs):
@@ -182,7 +182,7 @@ def test_nearest_pose_is_written_only_on_request_and_counted_apart(inputs):
     result = localize(**arguments, settings=LocalizationSettings(fallback="nearest", threads=1))
     np.testing.assert_allclose(read_poses(arguments["results"])["b.png"], scene.poses[DATABASE[0]], atol=1e-9)
     assert result.fallback == (QUERIES[1],)
-    assert str(result) == "2 of 3 queries localised, 1 given their nearest image's pose"
+    assert str(result) == "2 of 3 queries localized, 1 given their nearest image's pose"
 
 
 def test_two_places_are_told_apart_by_clusters(tmp_path):
@@ -282,7 +282,7 @@ def test_model_and_features_of_different_runs_are_refused(inputs):
 def test_inputs_that_have_nothing_in_common_are_an_error(inputs):
     scene, arguments = inputs
     write_matches(scene, arguments["matches"], scene.pairs(DATABASE))
-    with pytest.raises(FormatError, match="no query has anything to be localised by"):
+    with pytest.raises(FormatError, match="no query has anything to be localized by"):
         localize(**arguments)
 
 

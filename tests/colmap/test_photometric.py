@@ -8,8 +8,8 @@ import pytest
 from pdc_sfm.colmap.io.cameras import make_camera
 from pdc_sfm.colmap.io.models import model_poses
 from pdc_sfm.colmap.refinement import photometric
-from pdc_sfm.colmap.refinement.patches import lay_over, sample
-from pdc_sfm.colmap.refinement.photometric import sharpen
+from pdc_sfm.colmap.refinement.patches import align_patches, sample
+from pdc_sfm.colmap.refinement.photometric import refine_keypoints
 from pdc_sfm.evaluation.poses import reconstruction_errors
 
 SIZE, FOCAL = (320, 240), 300.0
@@ -35,8 +35,8 @@ def photograph(cam_from_world, wall, gain=1.0, offset=0.0):
     camera = np.array([[FOCAL, 0, SIZE[0] / 2], [0, FOCAL, SIZE[1] / 2], [0, 0, 1]])
     homography = camera @ (cam_from_world[:, :3] @ plane + np.outer(cam_from_world[:, 3], [0, 0, 1]))
     half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])  # pixel indices -> corner at 0
-    grey = cv2.warpPerspective(wall, np.linalg.inv(half) @ homography @ half, SIZE, flags=cv2.INTER_CUBIC)
-    return np.repeat((gain * grey + offset).clip(0, 255).astype(np.uint8)[..., None], 3, 2)
+    gray = cv2.warpPerspective(wall, np.linalg.inv(half) @ homography @ half, SIZE, flags=cv2.INTER_CUBIC)
+    return np.repeat((gain * gray + offset).clip(0, 255).astype(np.uint8)[..., None], 3, 2)
 
 
 def scene(folder, wall, error):
@@ -69,7 +69,7 @@ def scene(folder, wall, error):
 
 
 def smooth_error(points, number):
-    """Shared by neighbours, other in every image, about 0.7 pixels: what bundle adjustment cannot average away."""
+    """Shared by neighbors, other in every image, about 0.7 pixels: what bundle adjustment cannot average away."""
     return 0.8 * np.stack([np.sin(points[:, 0] + number), np.cos(1.3 * points[:, 0] + 2 * number)], 1)
 
 
@@ -93,7 +93,7 @@ def adjusted(model):
 def test_cameras_become_several_times_more_exact(tmp_path):
     model, poses = scene(tmp_path, texture(), smooth_error)
     before = reconstruction_errors(model_poses(adjusted(pycolmap.Reconstruction(model))), poses)
-    done = sharpen(model, tmp_path, options())
+    done = refine_keypoints(model, tmp_path, options())
     after = reconstruction_errors(model_poses(model), poses)
     assert done.moved > 0.5 * done.observations
     assert 0.3 < done.median_move < 2
@@ -105,7 +105,7 @@ def test_cameras_become_several_times_more_exact(tmp_path):
 def test_without_texture_nothing_moves(tmp_path):
     model, _ = scene(tmp_path, np.full((480, 480), 90, np.float32), smooth_error)
     before = {i: model.image(i).cam_from_world().matrix() for i in model.reg_image_ids()}
-    assert sharpen(model, tmp_path, options()).moved == 0
+    assert refine_keypoints(model, tmp_path, options()).moved == 0
     for image_id, matrix in before.items():
         np.testing.assert_array_equal(model.image(image_id).cam_from_world().matrix(), matrix)
 
@@ -114,7 +114,7 @@ def test_a_point_behind_a_camera_is_left_out(tmp_path):
     model, poses = scene(tmp_path, texture(), smooth_error)
     for point in list(model.points3D.values())[:20]:
         point.xyz = -point.xyz
-    done = sharpen(model, tmp_path, options())
+    done = refine_keypoints(model, tmp_path, options())
     after = reconstruction_errors(model_poses(model), poses)
     assert done.moved > 0.5 * done.observations
     assert np.median(after.degrees) < 0.05
@@ -124,7 +124,7 @@ def test_known_poses_stay(tmp_path):
     model, poses = scene(tmp_path, texture(), smooth_error)
     fixed = options()
     fixed.refine_rig_from_world = False
-    sharpen(model, tmp_path, fixed)
+    refine_keypoints(model, tmp_path, fixed)
     for name, matrix in model_poses(model).items():
         np.testing.assert_allclose(matrix, poses[name], atol=1e-9)
     depths = np.array([point.xyz[2] for point in model.points3D.values()])
@@ -141,7 +141,9 @@ def test_a_patch_is_found_to_a_hundredth_of_its_contrast_in_another_light(angle)
     there = (places - 0.5) @ turn[:, :2].T + turn[:, 2] + 0.5
     steps = np.repeat(np.eye(2)[None], 200, 0)
     templates = sample(image, places, steps)
-    found, alike = lay_over(other, there + random.uniform(-1, 1, (200, 2)), steps @ turn[:, :2].T, templates, sigma=2.0)
+    found, alike = align_patches(
+        other, there + random.uniform(-1, 1, (200, 2)), steps @ turn[:, :2].T, templates, sigma=2.0
+    )
     assert np.median(np.linalg.norm(found - there, axis=1)) < 0.05
     assert np.median(alike) > 0.98
 
@@ -152,7 +154,7 @@ def test_along_an_edge_the_place_stays():
     image = cv2.GaussianBlur(image, (0, 0), 1.0)
     steps = np.eye(2)[None]
     template = sample(image, np.array([[30.0, 30.0]]), steps)
-    found, _ = lay_over(image, np.array([[31.0, 33.0]]), steps, template)
+    found, _ = align_patches(image, np.array([[31.0, 33.0]]), steps, template)
     np.testing.assert_allclose(found, [[30.0, 33.0]], atol=0.1)
 
 
@@ -171,7 +173,7 @@ def test_an_adjustment_that_runs_away_is_taken_back(tmp_path, monkeypatch):
 
     monkeypatch.setattr(photometric, "_adjust_sanely", run_away)
     monkeypatch.setattr(photometric, "_adjust", lambda model, options: model.update_point_3d_errors())
-    assert sharpen(model, tmp_path, options()).moved == 0
+    assert refine_keypoints(model, tmp_path, options()).moved == 0
     for name, cam_from_world in model_poses(before).items():
         np.testing.assert_array_equal(model_poses(model)[name], cam_from_world)
     assert model.num_points3D() == before.num_points3D()

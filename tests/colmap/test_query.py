@@ -73,6 +73,6 @@ def test_what_fits_to_a_fraction_of_a_pixel_holds_against_more_that_fits_by_and_
 
 def test_matches_without_confidence_are_matches_too(two_places):
     query, lookup = two_places
-    (image, matches, scores), = query.found
+    ((image, matches, scores),) = query.found
     unsure = dataclasses.replace(query, found=[(image, matches, np.zeros_like(scores))])
     np.testing.assert_allclose(place_of(localize_query(unsure, lookup, PoseSettings())), ELSEWHERE, atol=1e-6)

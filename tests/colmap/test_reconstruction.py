@@ -89,7 +89,7 @@ def test_where_few_images_register_cameras_are_found_once_more_by_the_surest_mat
     scene, arguments = inputs
     write_matches(scene, arguments["matches"], scene.pairs(), wrong=0.1)  # of score 0.4, the others of 0.8
     result = reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, list(TRUE_CAMERA)))
-    assert least == [0, reconstruction.SURE]
+    assert least == [0, reconstruction.HIGH_CONFIDENCE]
     assert result.summary.registered == len(NAMES)
     assert reconstruction_errors(model_poses(result.model), scene.poses).degrees.max() < 2e-3
 
@@ -238,7 +238,11 @@ def test_cameras_from_a_part_of_the_keypoints_points_from_all(inputs):
 
 @pytest.mark.parametrize(
     ("word", "confirmed", "seen"),
-    [("weak_pairs=0.6", False, False), ("weak_pairs=0.6", True, True), ("weak_pairs=0", False, True)],
+    [
+        ("min_support_ratio=0.6", False, False),
+        ("min_support_ratio=0.6", True, True),
+        ("min_support_ratio=0", False, True),
+    ],
 )
 def test_weak_pairs_find_no_cameras(inputs, monkeypatch, word, confirmed, seen):
     """A pair of 20 matches, of keypoints that other pairs match too (which confirm it) or that they do not."""
@@ -266,18 +270,20 @@ def test_weak_pairs_find_no_cameras(inputs, monkeypatch, word, confirmed, seen):
     result = reconstruct(**arguments, settings=load_settings(ReconstructionSettings, None, [*TRUE_CAMERA, word]))
     assert databases == [(seen, 20 + seen)]
     assert result.summary.registered == len(NAMES)
-    assert json.loads((arguments["output"] / "summary.json").read_text())["weak_pairs"] == (not seen)
+    assert json.loads((arguments["output"] / "summary.json").read_text())["min_support_ratio"] == (not seen)
 
 
 def test_what_is_weak_is_a_share():
-    with pytest.raises(SettingsError, match="weak_pairs=2"):
-        ReconstructionSettings(weak_pairs=2)
+    with pytest.raises(SettingsError, match="min_support_ratio=2"):
+        ReconstructionSettings(min_support_ratio=2)
 
 
 def model_of(sizes, known=False):
     model = pycolmap.Reconstruction()
     for number, size in enumerate(sizes, start=1):
-        camera = pycolmap.Camera(camera_id=number, model="SIMPLE_RADIAL", width=size[0], height=size[1], params=[500, 1, 1, 0])
+        camera = pycolmap.Camera(
+            camera_id=number, model="SIMPLE_RADIAL", width=size[0], height=size[1], params=[500, 1, 1, 0]
+        )
         camera.has_prior_focal_length = known
         model.add_camera(camera)
     return model

@@ -43,7 +43,9 @@ def truth(scene, model):
 
 def test_exact_matches_give_the_true_points_and_keep_the_poses(inputs):
     scene, arguments = inputs
-    result = triangulate(**arguments, settings=TriangulationSettings(sharpen=False))  # the images do not show the scene
+    result = triangulate(
+        **arguments, settings=TriangulationSettings(refine_keypoints=False)
+    )  # the images do not show the scene
     seen = sum(sum(i in set(v) for v in scene.visible.values()) >= 3 for i in range(len(scene.points)))
     assert result.summary.points >= 0.95 * seen
     assert truth(scene, result.model).max() < 1e-3  # the half-pixel shift alone would cost 5e-3
@@ -56,10 +58,10 @@ def test_exact_matches_give_the_true_points_and_keep_the_poses(inputs):
 def test_images_that_are_not_there_are_named_before_the_work(inputs):
     _, arguments = inputs
     (arguments["images"] / NAMES[2]).unlink()
-    with pytest.raises(ImageError, match=rf"1 images are not in .*first: {NAMES[2]}.*sharpen=false"):
+    with pytest.raises(ImageError, match=rf"1 images are not in .*first: {NAMES[2]}.*refine_keypoints=false"):
         triangulate(**arguments)
     assert not arguments["output"].exists()
-    assert triangulate(**arguments, settings=TriangulationSettings(sharpen=False)).summary.points > 0
+    assert triangulate(**arguments, settings=TriangulationSettings(refine_keypoints=False)).summary.points > 0
 
 
 def test_output_holds_model_database_cloud_and_summary(inputs):
@@ -88,7 +90,7 @@ def test_wrong_matches_are_removed(inputs, geometry):
 def test_min_score_drops_the_weak_matches_before_they_do_harm(inputs):
     scene, arguments = inputs
     write_matches(scene, arguments["matches"], scene.pairs(), wrong=0.3)  # wrong ones score 0.4, the others 0.8
-    settings = TriangulationSettings(geometry="none", min_score=0.6, sharpen=False)
+    settings = TriangulationSettings(geometry="none", min_score=0.6, refine_keypoints=False)
     assert truth(scene, triangulate(**arguments, settings=settings).model).max() < 1e-3
 
 

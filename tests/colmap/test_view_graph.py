@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from pdc_sfm.colmap.mapping.view_graph import strong_pairs, strongest_ways, tracks
+from pdc_sfm.colmap.mapping.view_graph import bottleneck_matches, supported_pairs, tracks
 
 RING = [(n, (n + 1) % 8) for n in range(8)]  # eight images around a square, each overlapping the next
 
@@ -17,9 +17,9 @@ RING_OF_FOUR = [(0, 1), (1, 2), (2, 3), (3, 0)]
 
 
 def strong(pairs, counts, share=0.2):
-    """`strong_pairs` of pairs that have nothing in common."""
+    """`supported_pairs` of pairs that have nothing in common."""
     ends = np.arange(2 * sum(counts)).reshape(-1, 2)
-    return strong_pairs(pairs, np.split(ends, np.cumsum(counts)[:-1]), len(ends) * 2, share)
+    return supported_pairs(pairs, np.split(ends, np.cumsum(counts)[:-1]), len(ends) * 2, share)
 
 
 def test_a_pair_of_look_alikes_is_weak_next_to_the_way_around():
@@ -36,7 +36,7 @@ def test_what_links_an_image_best_is_strong_however_few_its_matches():
 
 
 def test_without_pairs_there_is_nothing_to_say():
-    assert strong_pairs([], [], 0, 0.2).shape == (0,)
+    assert supported_pairs([], [], 0, 0.2).shape == (0,)
 
 
 @pytest.mark.parametrize(("joined", "is_strong"), [(0, False), (1, False), (4, True), (40, True)])
@@ -47,7 +47,7 @@ def test_a_pair_is_confirmed_by_points_that_the_way_around_joins_too(joined, is_
     few = np.arange(40)
     wrong = np.stack((few, 2000 + few + 400), 1)  # a wall along, the same windows
     wrong[:joined, 1] = 2000 + few[:joined]
-    found = strong_pairs([(0, 1), (1, 2), (0, 2)], [*links, wrong], 3000, 0.2)
+    found = supported_pairs([(0, 1), (1, 2), (0, 2)], [*links, wrong], 3000, 0.2)
     assert found.tolist() == [True, True, is_strong]
 
 
@@ -62,8 +62,8 @@ def test_pairs_beside_the_one_that_closes_a_loop_are_confirmed_by_it():
     ring[3] = np.concatenate((ring[3], np.stack((3000 + seen, seen), 1)))
     beside = np.stack((seen, 2000 + seen), 1)
     pairs = [*RING_OF_FOUR, (0, 2)]
-    assert strong_pairs(pairs, [*ring, beside], 4000, 0.6).all()
-    assert strong_pairs(pairs, [*ring, np.add(beside, (0, 31))], 4000, 0.6).tolist() == [True] * 4 + [False]
+    assert supported_pairs(pairs, [*ring, beside], 4000, 0.6).all()
+    assert supported_pairs(pairs, [*ring, np.add(beside, (0, 31))], 4000, 0.6).tolist() == [True] * 4 + [False]
 
 
 def test_tracks_are_what_matches_join():
@@ -81,7 +81,7 @@ def is_linked(pairs, kept, first, second) -> bool:
 @given(st.dictionaries(st.sampled_from(list(itertools.combinations(range(12), 2))), st.integers(0, 9), min_size=1))
 def test_the_strongest_way_is_what_leaving_out_weaker_pairs_shows(graph):
     pairs, matches = list(graph), np.array(list(graph.values()))
-    for (first, second), found in zip(pairs, strongest_ways(pairs, matches)):
+    for (first, second), found in zip(pairs, bottleneck_matches(pairs, matches)):
         assert is_linked(pairs, matches >= found, first, second)
         assert not (matches > found).any() or not is_linked(pairs, matches > found, first, second)
 

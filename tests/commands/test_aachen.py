@@ -36,7 +36,7 @@ def words(dataset, kind, tmp_path, *more):
 def test_localize_writes_the_file_to_upload(dataset, tmp_path, capsys):
     more = ["--retrieval", str(tmp_path / "retrieval.txt"), "match.select.threshold=0.2", "covisible=3"]
     assert main(words(dataset, "localize", tmp_path, *more)) == 0
-    assert "3 of 3 queries localised -> " in capsys.readouterr().out
+    assert "3 of 3 queries localized -> " in capsys.readouterr().out
     assert len((tmp_path / "out" / "Aachen_v1_1_pdcnet_plus.txt").read_text().splitlines()) == 3
 
 

@@ -15,7 +15,7 @@ from readme_commands import ROOT
 
 from pdc_sfm.colmap.mapping.reconstruction import reconstruct
 from pdc_sfm.colmap.mapping.sift_files import match_sift
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import FormatError, ImageError, SettingsError, UserError
 from pdc_sfm.images import LARGEST, list_images, read_image, write_image
 from pdc_sfm.retrieval.names import read_names
@@ -60,7 +60,9 @@ def test_a_command_ends(tmp_path, command):
     make_odd(tmp_path / "images" / "odd.png", "pipe")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     words = [sys.executable, "-m", "pdc_sfm.cli", *COMMANDS[command]]
-    done = subprocess.run([*PATIENCE, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*PATIENCE, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode in (0, 1, 2), done.stderr
     assert "Traceback" not in done.stderr
 
@@ -74,7 +76,7 @@ def test_it_costs_its_own_pairs_only(odd):
     names = list_images(odd / "images")
     assert "odd.png" in names
     pairs = [(a, b) for a in names for b in names if a < b]
-    result = match_pairs(pairs, odd / "images", odd / "out", RunSettings(readers=0), matcher=FakeMatcher())
+    result = match_pairs(pairs, odd / "images", odd / "out", MatchingSettings(readers=0), matcher=FakeMatcher())
     assert list(result.loop.bad) == ["odd.png"]
     assert result.loop.pairs == 3
 
@@ -100,7 +102,7 @@ def test_colmap_does_not_wait_for_it(tmp_path, kind):
 
 def test_lists_and_settings_that_never_end_are_refused(tmp_path):
     for read, error in (
-        (lambda path: load_settings(RunSettings, path), SettingsError),
+        (lambda path: load_settings(MatchingSettings, path), SettingsError),
         (read_pairs, FormatError),
         (lambda path: read_names(path, tmp_path), FormatError),
         (sha256, UserError),
@@ -123,7 +125,7 @@ def test_settings_may_come_by_a_pipe(tmp_path):
     reader, writer = os.pipe()
     os.write(writer, b"dense: {min_side: 321}\n")
     os.close(writer)
-    assert load_settings(RunSettings, f"/dev/fd/{reader}").dense.min_side == 321
+    assert load_settings(MatchingSettings, f"/dev/fd/{reader}").dense.min_side == 321
     os.close(reader)
 
 
@@ -137,7 +139,7 @@ def test_settings_that_grow_when_they_are_read_are_refused_at_once(tmp_path, tex
     (tmp_path / "c.yaml").write_text(text)
     begun = time.process_time()
     with pytest.raises(SettingsError, match=r"c\.yaml"):
-        load_settings(RunSettings, tmp_path / "c.yaml")
+        load_settings(MatchingSettings, tmp_path / "c.yaml")
     assert time.process_time() - begun < 20
 
 
@@ -145,16 +147,16 @@ def test_many_different_keys_are_read_in_no_time(tmp_path):
     (tmp_path / "c.yaml").write_text("".join(f"k{k}: 1\n" for k in range(40000)))
     begun = time.process_time()
     with pytest.raises(SettingsError, match="unknown setting k0"):
-        load_settings(RunSettings, tmp_path / "c.yaml")
+        load_settings(MatchingSettings, tmp_path / "c.yaml")
     assert time.process_time() - begun < 20
 
 
 def test_a_file_larger_than_any_settings_is_refused(tmp_path):
     (tmp_path / "c.yaml").write_text("# " + "x" * (1 << 20))
     with pytest.raises(SettingsError, match="more than 1,048,576 characters"):
-        load_settings(RunSettings, tmp_path / "c.yaml")
+        load_settings(MatchingSettings, tmp_path / "c.yaml")
 
 
 def test_an_alias_in_a_word_is_refused_or_text():
     with pytest.raises(SettingsError):
-        load_settings(RunSettings, None, ["dense.scales=[&a 1, *a]"])
+        load_settings(MatchingSettings, None, ["dense.scales=[&a 1, *a]"])

@@ -87,7 +87,15 @@ def place(tmp_path, monkeypatch):
     for name in ("cameras.bin", "images.bin", "points3D.bin"):
         (tmp_path / "model").mkdir(exist_ok=True)
         (tmp_path / "model" / name).write_bytes(bytes(8))
-    for name in ("pairs.txt", "names.txt", "db.list", "features.h5", "matches.h5", "weights.safetensors", "scene/x.json"):
+    for name in (
+        "pairs.txt",
+        "names.txt",
+        "db.list",
+        "features.h5",
+        "matches.h5",
+        "weights.safetensors",
+        "scene/x.json",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"a.png b.png\n# {name}")
     monkeypatch.chdir(tmp_path)
@@ -149,8 +157,29 @@ def test_photographs_where_the_demo_makes_links_are_not_deleted(place, capsys):
 def test_a_file_beside_the_output_is_guarded_too(place, capsys):
     Path("names.json").write_text("a.png\n")
     for words in (
-        ["retrieve", "--images", "photos", "--queries", "names.json", "--database", "names.txt", "--output", "names.out"],
-        ["localize", "--model", "model", "--queries", "r_logs.json", "--retrieval", "pairs.txt", *FILES, "--output", "r"],
+        [
+            "retrieve",
+            "--images",
+            "photos",
+            "--queries",
+            "names.json",
+            "--database",
+            "names.txt",
+            "--output",
+            "names.out",
+        ],
+        [
+            "localize",
+            "--model",
+            "model",
+            "--queries",
+            "r_logs.json",
+            "--retrieval",
+            "pairs.txt",
+            *FILES,
+            "--output",
+            "r",
+        ],
     ):
         Path("r_logs.json").write_text("precious")
         assert main(words) == 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from aachen_folder import exact_matcher, write_dataset
 from fake_matcher import FakeMatcher, write_images
-from fake_network import FakeNetwork, grey_images
+from fake_network import FakeNetwork, gray_images
 from odd_input import ESCAPES, SAMPLES
 from projections import make_scene, write_features, write_matches, write_model, write_queries
 from projections import write_images as write_pictures
@@ -20,7 +20,7 @@ from pdc_sfm.colmap.mapping.reconstruction import reconstruct
 from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.demo.photographs import _link, link_name
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import UserError
 from pdc_sfm.images import list_images, name_problem, write_image
 from pdc_sfm.keypoints.export import export_keypoints
@@ -61,13 +61,13 @@ def test_match(output, tmp_path, name):
 
 @pytest.mark.parametrize("name", OUTWARD)
 def test_names_of_files_by_settings(name):
-    for kind, setting in ((RunSettings, "output"), (AachenSettings, "method"), (ChallengeSettings, "method")):
+    for kind, setting in ((MatchingSettings, "output"), (AachenSettings, "method"), (ChallengeSettings, "method")):
         with pytest.raises(UserError, match=f"{setting}=.* must be a plain name"):
             kind(**{setting: name})
 
 
 def test_keypoints_and_retrieval(output, tmp_path):
-    grey_images(output / "images", {"q.png": 100, "d.png": 101})
+    gray_images(output / "images", {"q.png": 100, "d.png": 101})
     settings = RetrievalSettings(mode="exhaustive", min_side=48, readers=0)
     for name in ODD:
         with contextlib.suppress(UserError):
@@ -82,7 +82,7 @@ def test_keypoints_and_retrieval(output, tmp_path):
                 retrieve(output / "images", ["q.png"], [name], output / "r.txt", 1, settings, network=FakeNetwork())
 
 
-def test_mapping_and_localisation(output, tmp_path):
+def test_mapping_and_localization(output, tmp_path):
     names = ["../a.png", "db/0.png", "/elsewhere/../b.png", "db/../../c.png", "db/1.png", "db/2.png"]
     scene, given = make_scene(names), tmp_path / "given"
     given.mkdir()
@@ -144,7 +144,7 @@ def test_names_of_links_can_stand_in_any_list(name):
 
 def test_report(output):
     make_run(output)
-    for path in ("localisation.json", "retrieval.json", "results.txt_logs.json", "sift.json"):
+    for path in ("localization.json", "retrieval.json", "results.txt_logs.json", "sift.json"):
         text = (output / path).read_text()
         for name in ("day/<1>.jpg", "night/1.jpg", "db/1.jpg"):
             text = text.replace(json.dumps(name)[1:-1], "../../../precious.txt")

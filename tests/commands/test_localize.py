@@ -32,7 +32,7 @@ def words(folder, output, **other):
 
 def test_results_and_summary(folder, tmp_path, capsys):
     assert main([*words(folder, tmp_path / "out.txt"), "pose.ransac_threshold=8"]) == 0
-    assert f"2 of 2 queries localised -> {tmp_path / 'out.txt'}" in capsys.readouterr().out
+    assert f"2 of 2 queries localized -> {tmp_path / 'out.txt'}" in capsys.readouterr().out
     assert set(read_poses(tmp_path / "out.txt")) == set(QUERIES)
 
 
@@ -40,8 +40,8 @@ def test_a_query_without_retrieval_is_named(folder, tmp_path, capsys):
     (tmp_path / "r.txt").write_text("".join(line for line in (folder / "r.txt").open() if line.startswith("a.png")))
     assert main(words(folder, tmp_path / "out.txt", retrieval=tmp_path / "r.txt")) == 0
     output = capsys.readouterr().out
-    assert "not localised: b.png: no row in the retrieval list" in output
-    assert "1 of 2 queries localised" in output
+    assert "not localized: b.png: no row in the retrieval list" in output
+    assert "1 of 2 queries localized" in output
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ def photos(tmp_path, monkeypatch):
     names = write_images(tmp_path / "photos", 4)
     write_list(tmp_path / "pairs.txt", [(a, b) for a in names for b in names if a < b])
     monkeypatch.setattr(engine, "_load", lambda settings: FakeMatcher())
-    monkeypatch.setattr(engine, "_made_by", lambda settings, matcher, anchors: {})
+    monkeypatch.setattr(engine, "_made_by", lambda settings, matcher, given: {})
     return tmp_path
 
 

@@ -89,8 +89,8 @@ def test_run_mixes_real_pairs_in(scene, tmp_path, capsys):
     ("words", "message"),
     [
         (["--config", "nothing"], "no preset nothing: give a YAML file or one of compact"),
-        (["optimiser.rat=1"], "unknown setting optimiser.rat: did you mean rate?"),
-        (["optimiser.rate=-1"], "optimiser.rate must be positive"),
+        (["optimizer.rat=1"], "unknown setting optimizer.rat: did you mean rate?"),
+        (["optimizer.rate=-1"], "optimizer.rate must be positive"),
         (["--model", "sfm"], "1 --model but 0 --images"),
         (["start_from=missing.safetensors"], "missing.safetensors: does not exist"),
     ],

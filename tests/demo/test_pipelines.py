@@ -5,10 +5,10 @@ import types
 from pathlib import Path
 
 import pytest
-from fake_network import FakeNetwork, grey_images
+from fake_network import FakeNetwork, gray_images
 from projected_town import QUERIES, ExactMatcher, projected_scene
 
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.scenes import SceneSettings
 from pdc_sfm.store.pair_lists import read_retrieval
@@ -46,15 +46,15 @@ def test_demo(script, monkeypatch, tmp_path, capsys):
         return types.SimpleNamespace(features=features, matches=matches)
 
     monkeypatch.setattr(module, "match_pairs", match_pairs)
-    module.run(tmp_path, SceneSettings(), RunSettings())
+    module.run(tmp_path, SceneSettings(), MatchingSettings())
     printed = capsys.readouterr().out
-    assert f"3 of {len(QUERIES)} queries localised" in printed
+    assert f"3 of {len(QUERIES)} queries localized" in printed
     assert "day: 100% within 0.25 m and 2 degrees" in printed
     assert "night: 50% within 0.25 m and 2 degrees" in printed
 
 
 def test_retrieve(script, tmp_path, capsys):
-    grey_images(tmp_path / "images", {"query/a.png": 100, "query/b.png": 255, "db/1.png": 90, "db/2.png": 101})
+    gray_images(tmp_path / "images", {"query/a.png": 100, "query/b.png": 255, "db/1.png": 90, "db/2.png": 101})
     files = (tmp_path / "images", Path("query"), Path("db"))
     script("retrieve").run(*files, 1, tmp_path / "pairs.txt", RetrievalSettings(min_side=48))
     assert read_retrieval(tmp_path / "pairs.txt") == {"query/a.png": ["db/2.png"]}

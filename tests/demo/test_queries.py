@@ -1,4 +1,4 @@
-"""Photographs localised in a map by one call."""
+"""Photographs localized in a map by one call."""
 
 import shutil
 
@@ -89,7 +89,9 @@ def test_a_query_without_known_intrinsics_is_named_and_a_list_gives_them(scene, 
     assert "--queries" in rows["x.png"].reason
     assert found == [LINKED]
     (world / "list.txt").write_text("a.png SIMPLE_PINHOLE 640 480 500 320 240\n")
-    _, rows = localize_in_map(mapped, world / "queries", world / "two", queries=world / "list.txt", match=exact(scene, []))
+    _, rows = localize_in_map(
+        mapped, world / "queries", world / "two", queries=world / "list.txt", match=exact(scene, [])
+    )
     assert {name: row.camera for name, row in rows.items()} == {"a.png": "the list"}
 
 
@@ -123,10 +125,18 @@ def test_the_folder_of_a_run_is_a_map(world):
 
 def test_the_command(scene, world, found, monkeypatch, capsys):
     monkeypatch.setattr("pdc_sfm.demo.queries.engine_matcher", lambda settings: exact(scene, []))
-    words = ["localize", "--map", str(world / "sfm"), "--images", str(world / "queries"), "--output", str(world / "out")]
+    words = [
+        "localize",
+        "--map",
+        str(world / "sfm"),
+        "--images",
+        str(world / "queries"),
+        "--output",
+        str(world / "out"),
+    ]
     assert main([*words, "--top", "3", "match.batch=2", "pose.min_inliers=20"]) == 0
     said = capsys.readouterr().out
-    assert f"2 of 2 queries localised -> {world / 'out' / 'results.txt'}" in said
+    assert f"2 of 2 queries localized -> {world / 'out' / 'results.txt'}" in said
     assert len(read_pairs(world / "out" / "retrieval.txt")) == 6
     assert (world / "out" / "log.txt").is_file()
     assert main([*words, "--matches", str(world / "m.h5")]) == 2

@@ -12,7 +12,7 @@ from pdc_sfm.errors import SettingsError
 from pdc_sfm.run_folder import RunFolder
 from pdc_sfm.store.pair_lists import read_retrieval
 
-SETTINGS = ("neighbours=5", "retrieved=3", "report=false", "retrieve.min_side=64", "triangulation.threads=1")
+SETTINGS = ("neighbors=5", "retrieved=3", "report=false", "retrieve.min_side=64", "triangulation.threads=1")
 
 
 @pytest.fixture
@@ -32,28 +32,28 @@ def test_all_steps_run_once_and_the_truth_is_found(scene, tmp_path, said):
     assert matcher.calls == ["pairs.txt", "retrieval.txt"]
     record = RunFolder(tmp_path).record
     assert record["finished"]
-    steps = ["scene", "pairs", "match", "triangulate", "retrieve", "match queries", "localise"]
+    steps = ["scene", "pairs", "match", "triangulate", "retrieve", "match queries", "localize"]
     assert [step["name"] for step in record["steps"]] == steps
     assert [line.split("  ")[0] for line in said()[: len(steps)]] == steps
     (row,) = record["metrics"]
     assert (row["registered"], row["images"]) == (6, 6)
     assert row["reprojection_error"] < 0.01
-    assert row["queries"]["day"] == {"count": 2, "localised": 2, "recall": [1.0, 1.0, 1.0]}
-    assert row["queries"]["night"] == {"count": 2, "localised": 1, "recall": [0.5, 0.5, 0.5]}
+    assert row["queries"]["day"] == {"count": 2, "localized": 2, "recall": [1.0, 1.0, 1.0]}
+    assert row["queries"]["night"] == {"count": 2, "localized": 1, "recall": [0.5, 0.5, 0.5]}
     assert {len(images) for images in read_retrieval(tmp_path / "retrieval.txt").values()} == {3}
 
 
 def test_the_record_of_each_query_says_how_far_it_is_or_why_it_is_missing(scene, tmp_path):
     run(tmp_path, scene, "sift=false")
-    record = json.loads((tmp_path / "localisation.json").read_text())
+    record = json.loads((tmp_path / "localization.json").read_text())
     assert record["thresholds"] == [[0.25, 2.0], [0.5, 5.0], [5.0, 10.0]]
     good, blind = record["queries"]["day/0001.png"], record["queries"][BLIND]
     assert good["group"] == "day"
-    assert good["localised"]
+    assert good["localized"]
     assert good["metres"] < 1e-3
     assert good["degrees"] < 1e-2
     assert good["inliers"] > 50
-    assert not blind["localised"]
+    assert not blind["localized"]
     assert blind["metres"] is None
     assert "0 correspondences" in blind["reason"]
 
@@ -113,7 +113,7 @@ def test_the_report_is_the_last_step(scene, tmp_path, monkeypatch, said):
 
 
 def test_a_table_has_a_row_for_each_method_and_recall_in_per_cent():
-    day = {"count": 4, "localised": 4, "recall": [0.5, 0.75, 1.0]}
+    day = {"count": 4, "localized": 4, "recall": [0.5, 0.75, 1.0]}
     figures = {"images": 24, "registered": 24, "points": 12345, "track_length": 5.25, "reprojection_error": 0.5}
     rows = [
         {"method": "pdc_sfm", **figures, "queries": {"day": day}},

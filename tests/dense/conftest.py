@@ -1,4 +1,4 @@
-"""A network that needs no weights: it reads true positions out of specially coloured images."""
+"""A network that needs no weights: it reads true positions out of specially colored images."""
 
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,7 @@ SCENE = 250  # the scene is a square of this side; red = x, green = y, blue = 25
 
 
 def paint(scene_from_image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """The picture that a camera takes of the scene: each pixel's colour is its place there."""
+    """The picture that a camera takes of the scene: each pixel's color is its place there."""
     places = transform(grid_points(size, size), scene_from_image)
     seen = ((places >= 0) & (places <= SCENE)).all(-1)
     image = np.zeros((*places.shape[:2], 3), np.uint8)
@@ -35,9 +35,9 @@ def fit_scene_from_pixels(image: np.ndarray) -> np.ndarray:
             np.stack((zero, zero, zero, x, y, one, -v * x, -v * y, -v), 1),
         )
     )
-    normalise = np.array([[2 / SCENE, 0, -1], [0, 2 / SCENE, -1], [0, 0, 1]])
+    normalize = np.array([[2 / SCENE, 0, -1], [0, 2 / SCENE, -1], [0, 0, 1]])
     homography = np.linalg.eigh(rows.T @ rows)[1][:, 0].reshape(3, 3)
-    homography = np.linalg.inv(normalise) @ homography @ normalise
+    homography = np.linalg.inv(normalize) @ homography @ normalize
     depth = homography[2] @ [image.shape[1] / 2, image.shape[0] / 2, 1]
     return homography / depth
 
@@ -74,14 +74,14 @@ class IdealNetwork:
     longest_flow: float = np.inf  # pixels: cells that move farther are not found
     encodings: int = 0
     decodings: int = 0
-    looks: int = 0  # passes of the low-resolution branch alone
+    view_search: int = 0  # passes of the low-resolution branch alone
 
     def encode(self, images: torch.Tensor) -> Seen:
         self.encodings += 1
         return _seen(images)
 
     def encode_low(self, images: torch.Tensor) -> Seen:
-        self.looks += 1
+        self.view_search += 1
         return _seen(images)
 
     def decode(self, reference: Seen, query: Seen, last_level: int = 0):

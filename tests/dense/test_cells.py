@@ -10,13 +10,13 @@ from pdc_sfm.dense.cells import (
     CELL,
     INNER,
     differences,
-    evened_out,
     inner_gradient,
     largest,
     means,
     planes,
-    spread,
+    smooth,
     sums,
+    upsample,
 )
 
 
@@ -43,16 +43,16 @@ def test_planes_hold_the_pixels_of_an_image_also_of_a_part_of_it():
 def test_spread_is_bilinear_interpolation():
     cells = random(2, 3, 6, 9)
     expected = F.interpolate(cells, scale_factor=CELL, mode="bilinear", align_corners=False)
-    found = spread(cells)
+    found = upsample(cells)
     for channel in range(3):
         torch.testing.assert_close(whole(found[:, channel])[:, 0], expected[:, channel])
-    torch.testing.assert_close(spread(cells, INNER), found[:, :, 1:-1, 1:-1])
+    torch.testing.assert_close(upsample(cells, INNER), found[:, :, 1:-1, 1:-1])
 
 
 def test_spread_can_go_on_linearly_to_the_border():
     y, x = torch.meshgrid(torch.arange(24.0), torch.arange(32.0), indexing="ij")
     plane = (0.7 * x - 0.2 * y + 3)[None, None]
-    found = whole(spread(F.avg_pool2d(plane, CELL), linear=True)[:, 0])
+    found = whole(upsample(F.avg_pool2d(plane, CELL), linear=True)[:, 0])
     torch.testing.assert_close(found, plane)
 
 
@@ -95,10 +95,10 @@ def test_means_are_those_of_a_gaussian_by_what_is_there():
 def test_evening_out_leaves_what_is_linear_and_removes_noise():
     y, x = torch.meshgrid(torch.arange(20.0), torch.arange(30.0), indexing="ij")
     linear = torch.stack((0.3 * x - 0.1 * y, x + y))[None]
-    torch.testing.assert_close(evened_out(linear, (2, 2, 1, 1)), linear)
+    torch.testing.assert_close(smooth(linear, (2, 2, 1, 1)), linear)
     noise = torch.randn(1, 2, 40, 40, generator=torch.manual_seed(0))
-    assert evened_out(noise, (2, 2, 1, 1)).std() < 0.3
-    assert evened_out(noise[..., :4, :4], (2, 2, 1, 1)).shape == (1, 2, 4, 4)
+    assert smooth(noise, (2, 2, 1, 1)).std() < 0.3
+    assert smooth(noise[..., :4, :4], (2, 2, 1, 1)).shape == (1, 2, 4, 4)
 
 
 def test_largest_is_max_pooling():

@@ -10,16 +10,16 @@ import torch
 from pdc_sfm.dense import cells, field, subpixel
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import EncodedView
-from pdc_sfm.dense.subpixel import Grey, align_with_evidence
+from pdc_sfm.dense.subpixel import Gray, align_with_features
 from pdc_sfm.dense.views import View
-from pdc_sfm.matcher import Matcher, MatchSettings, load_matcher
+from pdc_sfm.matcher import Matcher, PairSettings, load_matcher
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.network import LevelOutput, PDCNet
 from pdc_sfm.network.fake_cuda import FakeCuda
 from pdc_sfm.network.inference import for_inference
 from pdc_sfm.network.warp import pixel_grid
 from pdc_sfm.retrieval.coarse import expected_matches
-from pdc_sfm.retrieval.codes import LowCodes
+from pdc_sfm.retrieval.codes import CoarseCodes
 
 # the stand-in leans on how torch dispatches: 2.13 is tried, 2.4 aborts
 pytest.importorskip("torch", minversion="2.13")
@@ -65,7 +65,7 @@ def encoded(gpu, network, size=(640, 480)):
     image = gpu.put(torch.rand(1, 3, *size[::-1]))
     code = network.encode(image)
     view = View.whole(np.zeros((0, 0, 3), np.uint8), size, size)
-    return EncodedView(view, code, subpixel.grey(image, code.high_size))
+    return EncodedView(view, code, subpixel.gray(image, code.high_size))
 
 
 def outside(count):
@@ -99,9 +99,9 @@ def test_alignment_as_for_a_gpu_gives_what_a_cpu_gives(request):
     log_var = torch.rand(1, 2, *grid, generator=torch.manual_seed(1)) + torch.tensor((0.0, 6.0)).view(1, 2, 1, 1)
     logits = torch.randn(1, 2, *grid, generator=torch.manual_seed(2))
     output = LevelOutput(1, flow, log_var, logits, SIZE, SIZE)
-    found = align_with_evidence(output, Grey.of(reference), Grey.of(query))
+    found = align_with_features(output, Gray.of(reference), Gray.of(query))
     request.getfixturevalue("as_on_a_gpu")
-    again = align_with_evidence(output, Grey.of(reference), Grey.of(query))
+    again = align_with_features(output, Gray.of(reference), Gray.of(query))
     assert (found[0].flow - flow).abs().mean() > 0.1
     corners = torch.ones(grid, dtype=torch.bool)  # where maps go on differently
     corners[10:-10] = corners[:, 10:-10] = False
@@ -129,13 +129,13 @@ def test_a_pair_makes_the_host_wait_once_at_most(gpu, network):
 def test_alignment_and_judging_of_both_directions_take_few_kernels(gpu):
     with torch.inference_mode():
         network = gpu.put(built_in())
-        greys = Grey.cat([encoded(gpu, network).grey] * 2)
+        grays = Gray.cat([encoded(gpu, network).gray] * 2)
         shape = (2, 2, 120, 160)
         maps = [gpu.put(torch.rand(shape)) for _ in range(3)]
         output = LevelOutput(1, *maps, (480, 640), (480, 640))
-        subpixel.align_and_judge(output, greys, greys, network.judge)
+        subpixel.align_and_score(output, grays, grays, network.confidence_head)
         with gpu.counting() as count:
-            subpixel.align_and_judge(output, greys, greys, network.judge)
+            subpixel.align_and_score(output, grays, grays, network.confidence_head)
     assert count.syncs == 0, str(count)
     assert count.kernels <= ALIGNING, str(count)
 
@@ -171,7 +171,7 @@ def test_images_of_other_sizes_are_matched_too_and_estimates_come_by_one_copy(gp
             matcher.begin([pair])
         assert not outside(count), str(count)
         output = matcher.estimator._decode([pair])
-        aligned = subpixel.align_likely(output, [pair[0].grey], [pair[1].grey], network.judge)
+        aligned = subpixel.align_likely(output, [pair[0].gray], [pair[1].gray], network.confidence_head)
         from pdc_sfm.dense.estimate import on_host
 
         with gpu.counting() as count:
@@ -187,7 +187,7 @@ def test_the_coarse_stage_of_retrieval_runs_on_the_device(gpu, network):
         there = gpu.put(network())
         code = there.encode_low(gpu.put(torch.rand(3, 3, 256, 256)))
         half = code.to("cpu", torch.float16)
-        codes = LowCodes(["a", "b", "c"], [(640, 480)] * 3, half)
+        codes = CoarseCodes(["a", "b", "c"], [(640, 480)] * 3, half)
         reference, query = codes.take([0, 1, 2], "cuda:0"), codes.take([2, 2, 1], "cuda:0")
         output = there.decode(reference, query, last_level=3, passes=1)[-1]
         expected_matches(output, 4.0)
@@ -201,7 +201,7 @@ def test_the_coarse_stage_of_retrieval_runs_on_the_device(gpu, network):
 def test_codes_in_half_precision_take_half_the_memory_and_give_the_same_matches():
     image = (255 * waves((272, 320))[0, 0].clamp(0, 1)).byte().numpy()[..., None].repeat(3, -1)
     images = image, np.roll(image, (5, -7), (0, 1))
-    settings = MatchSettings(DenseSettings(min_side=None))
+    settings = PairSettings(DenseSettings(min_side=None))
     found, sizes = [], []
     for kept in ("float32", "float16"):
         matcher = Matcher(built_in(), settings, codes=kept)
@@ -218,7 +218,7 @@ def test_a_batch_of_both_directions_selects_what_each_alone_selects(as_on_a_gpu,
     """Both directions as one batch, as on a GPU, and one after the other, as on a CPU."""
     image = (255 * waves((272, 320))[0, 0].clamp(0, 1)).byte().numpy()[..., None].repeat(3, -1)
     other = np.roll(image, (5, -7), (0, 1))
-    settings = MatchSettings(DenseSettings(min_side=None), SelectSettings(directions=directions))
+    settings = PairSettings(DenseSettings(min_side=None), SelectSettings(directions=directions))
     alone = Matcher(built_in(), settings)
     codes = alone.encode(image), alone.encode(other)
     found = alone.match(*codes)

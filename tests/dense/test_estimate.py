@@ -25,8 +25,8 @@ def level_output(query_from_reference, reference_size, query_size, branch_refere
     return LevelOutput(1, flow, mixture, mixture + 1, branch_reference[::-1], branch_query[::-1])
 
 
-def zoom_about(centre, factor: float) -> np.ndarray:
-    x, y = centre
+def zoom_about(center, factor: float) -> np.ndarray:
+    x, y = center
     return np.array([[factor, 0, x * (1 - factor)], [0, factor, y * (1 - factor)], [0, 0, 1.0]])
 
 
@@ -144,7 +144,7 @@ def test_a_rotated_view_holds_the_whole_image_and_knows_where_its_pixels_come_fr
 
 def test_a_warped_view_shows_the_original_at_the_places_it_claims():
     y, x = np.mgrid[0:200, 0:240]
-    image = np.stack((x, y, np.full_like(x, 50)), -1).astype(np.uint8)  # colours are positions
+    image = np.stack((x, y, np.full_like(x, 50)), -1).astype(np.uint8)  # colors are positions
     for zoom in (0.5, 1.0, 3.0):
         reference = View.whole(image, (240, 200), (120, 100))
         view = reference.seen_from(reference, zoom_about((110.0, 90.0), zoom))

@@ -9,7 +9,7 @@ import torch
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.errors import ImageError
 from pdc_sfm.images import write_image
-from pdc_sfm.matcher import Matcher, MatchSettings, match_images
+from pdc_sfm.matcher import Matcher, PairSettings, match_images
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.network import COMPACT, PDCNet, for_inference, prepare_image
 from pdc_sfm.pixels import inside, transform
@@ -28,8 +28,8 @@ def untrained():
     return for_inference(PDCNet(replace(COMPACT, pyramid_channels=(16,) * 3, slice_channels=(8,) * 4, **narrow)))
 
 
-def settings(**select) -> MatchSettings:
-    return MatchSettings(DenseSettings(subpixel=False, min_side=None, max_side=None), SelectSettings(**select))
+def settings(**select) -> PairSettings:
+    return PairSettings(DenseSettings(subpixel=False, min_side=None, max_side=None), SelectSettings(**select))
 
 
 def test_the_estimate_is_the_networks_flow_in_original_pixels(untrained):
@@ -69,7 +69,7 @@ def test_a_batch_gives_the_matches_of_single_pairs(untrained):
 
 def test_strategies_run_on_the_real_network_and_fall_back(untrained):
     dense = DenseSettings(subpixel=False, min_side=None, method="multiscale", rotations=2, scales=(0.5, 1.0))
-    matcher = Matcher(untrained, MatchSettings(dense))
+    matcher = Matcher(untrained, PairSettings(dense))
     result = match_images(noise(256, 256), noise(256, 272, 1), matcher=matcher)
     assert result.forward.grid_size == (256 // result.forward.stride, 256 // result.forward.stride)
     assert np.isfinite(result.forward.flow).all()

@@ -16,12 +16,12 @@ SIZE = (264, 256)
 
 
 def camera(degrees: float = 0.0, zoom: float = 1.0, shift=(0.0, 0.0)) -> np.ndarray:
-    """scene_from_image of a camera turned about the scene's centre and seeing it `zoom` times larger."""
+    """scene_from_image of a camera turned about the scene's center and seeing it `zoom` times larger."""
     angle = np.radians(degrees)
     turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, zoom]])
-    to_centre = np.array([[1, 0, -SIZE[0] / 2], [0, 1, -SIZE[1] / 2], [0, 0, 1.0]])
-    from_centre = np.array([[1, 0, 125.0 + shift[0]], [0, 1, 125.0 + shift[1]], [0, 0, 1.0]])
-    return from_centre @ turn @ to_centre
+    to_center = np.array([[1, 0, -SIZE[0] / 2], [0, 1, -SIZE[1] / 2], [0, 0, 1.0]])
+    from_center = np.array([[1, 0, 125.0 + shift[0]], [0, 1, 125.0 + shift[1]], [0, 0, 1.0]])
+    return from_center @ turn @ to_center
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_pair_that_one_pass_finds_costs_one_pass(search):
     found, errors, network = search(camera(), camera(10, 1.2))
     assert [estimate.method for estimate in found] == ["direct", "direct"]
     assert errors.max() < 0.2
-    assert (network.encodings, network.looks, network.decodings) == (0, 0, 1)  # both directions in one batch
+    assert (network.encodings, network.view_search, network.decodings) == (0, 0, 1)  # both directions in one batch
 
 
 @pytest.mark.parametrize("zoom", [2.5, 1 / 3])
@@ -70,7 +70,7 @@ def test_zoom_is_found_both_ways_with_and_without_a_turn(search, zoom, degrees):
     assert network.encodings == 3  # an aligned view a direction, and a window of the wider image
 
 
-def test_a_window_off_the_centre_is_found(search):
+def test_a_window_off_the_center_is_found(search):
     """1.6 times is too much for this network; shrunk to 0.64 it is too little; a window of half the other image fits."""
     found, errors, _ = search(camera(), camera(0, 1.6, (20, -20)))
     assert [estimate.method for estimate in found] == ["search", "search"]
@@ -96,7 +96,7 @@ def test_a_view_from_the_side_is_found(search, ideal_network, stretch):
     found, errors, network = search(camera(), seen, network=ideal_network(max_zoom=2.5, max_stretch=1.6))
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert errors.max() < 0.5
-    assert network.looks == 7 + 8
+    assert network.view_search == 7 + 8
 
 
 def test_what_keypoints_propose_is_tried_before_the_network_looks(search, ideal_network, monkeypatch):
@@ -108,11 +108,11 @@ def test_what_keypoints_propose_is_tried_before_the_network_looks(search, ideal_
     there = transform(points, np.linalg.inv(cameras[1]) @ cameras[0])
     there[::3] = rng.uniform(0, 250, (20, 2))  # a third is wrong
     monkeypatch.setattr(search_module, "match_descriptions", lambda *images: (points, there, np.ones(60)))
-    network.looks = 0
+    network.view_search = 0
     found, errors, network = search(*cameras, network=network)
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert errors.max() < 0.3
-    assert network.looks == 0
+    assert network.view_search == 0
 
 
 def test_a_wrong_proposal_of_keypoints_is_refused(search, ideal_network, monkeypatch):
@@ -122,7 +122,7 @@ def test_a_wrong_proposal_of_keypoints_is_refused(search, ideal_network, monkeyp
     found, errors, network = search(camera(), camera(135))
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert errors.max() < 0.3
-    assert network.looks == 7
+    assert network.view_search == 7
 
 
 @pytest.mark.parametrize(("degrees", "zoom"), [(0, 1), (70, 2.0), (200, 0.4)])
@@ -140,26 +140,26 @@ def test_keypoints_propose_the_homography_of_the_original_images(degrees, zoom):
 
 def test_without_texture_keypoints_propose_nothing():
     estimator = Estimator(Blind(), DenseSettings(subpixel=False, min_side=None, method="search"))
-    grey = estimator.encode(np.full((100, 100, 3), 90, np.uint8))
-    assert Search(estimator.network, (grey, grey)).by_keypoints() is None
+    gray = estimator.encode(np.full((100, 100, 3), 90, np.uint8))
+    assert Search(estimator.network, (gray, gray)).by_keypoints() is None
 
 
 def test_one_search_serves_both_directions(search):
     _, _, network = search(camera(), camera(135))
-    assert network.looks == 7  # the turns beside none
+    assert network.view_search == 7  # the turns beside none
 
 
 def test_a_pair_that_nothing_finds_costs_a_known_number_of_looks(search, ideal_network):
     found, _, network = search(camera(), camera(), network=ideal_network(max_angle=0))
     assert [estimate.method for estimate in found] == ["direct (search found none)"] * 2
-    assert (network.looks, network.encodings, network.decodings) == (7 + 8 + 16 + 18, 0, 1)
+    assert (network.view_search, network.encodings, network.decodings) == (7 + 8 + 16 + 18, 0, 1)
 
 
 def test_a_pass_at_the_limit_of_what_it_can_find_is_aligned_without_a_search(search, ideal_network):
     found, errors, network = search(camera(), camera(0, 2), network=ideal_network(slip=0.02))
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert np.median(errors) < 0.1  # two percent of the flow before, of what alignment leaves after
-    assert network.looks == 0
+    assert network.view_search == 0
 
 
 def test_a_plane_found_in_part_is_completed_through_its_homography(search, ideal_network):
@@ -168,7 +168,7 @@ def test_a_plane_found_in_part_is_completed_through_its_homography(search, ideal
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert all((estimate.confidence() > 0.1)[estimate.valid].mean() > 0.95 for estimate in found)
     assert errors.max() < 0.3
-    assert network.looks == 0
+    assert network.view_search == 0
 
 
 def test_how_far_a_pair_is_counts_as_the_network_sees_it_not_in_pixels_of_the_files(ideal_network, photograph):
@@ -202,8 +202,8 @@ def test_settings_that_contradict_the_search_are_refused():
 
 def test_without_looks_only_proposals_are_tried(search, ideal_network):
     network = ideal_network(max_angle=8)
-    found, _, network = search(camera(), camera(135), network=network, looks=False)
+    found, _, network = search(camera(), camera(135), network=network, view_search=False)
     assert [estimate.method for estimate in found] == ["direct (search found none)"] * 2
-    assert (network.looks, network.decodings) == (0, 1)
-    found, *_ = search(camera(), camera(0, 2), network=ideal_network(slip=0.02), looks=False)
+    assert (network.view_search, network.decodings) == (0, 1)
+    found, *_ = search(camera(), camera(0, 2), network=ideal_network(slip=0.02), view_search=False)
     assert [estimate.method for estimate in found] == ["search", "search"]  # by what the first pass is sure of

@@ -12,12 +12,12 @@ SIZE = (248, 240)
 
 
 def similarity(degrees: float = 0.0, zoom: float = 1.0, shift=(0.0, 0.0)) -> np.ndarray:
-    """scene_from_image of a camera turned about the scene's centre and seeing it `zoom` times larger."""
+    """scene_from_image of a camera turned about the scene's center and seeing it `zoom` times larger."""
     angle = np.radians(degrees)
     turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, zoom]])
-    to_centre = np.array([[1, 0, -SIZE[0] / 2], [0, 1, -SIZE[1] / 2], [0, 0, 1.0]])
-    from_centre = np.array([[1, 0, 125.3 + shift[0]], [0, 1, 124.6 + shift[1]], [0, 0, 1.0]])
-    return from_centre @ turn @ to_centre
+    to_center = np.array([[1, 0, -SIZE[0] / 2], [0, 1, -SIZE[1] / 2], [0, 0, 1.0]])
+    from_center = np.array([[1, 0, 125.3 + shift[0]], [0, 1, 124.6 + shift[1]], [0, 0, 1.0]])
+    return from_center @ turn @ to_center
 
 
 PERSPECTIVE = np.array([[1.0, 0.1, 5], [-0.05, 1.1, 3], [8e-4, 4e-4, 1.0]])

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.subpixel import LARGEST_SHIFT, Grey, align, align_likely, grey
-from pdc_sfm.matcher import MatchSettings, load_matcher, match_images
+from pdc_sfm.dense.subpixel import LARGEST_SHIFT, Gray, align, align_likely, gray
+from pdc_sfm.matcher import PairSettings, load_matcher, match_images
 from pdc_sfm.network import LevelOutput
 from pdc_sfm.network.warp import pixel_grid
 from pdc_sfm.pixels import transform
@@ -34,7 +34,7 @@ def textured(seed=0):
 
 
 def cells(like=SIZE):
-    """Centres of the cells in pixels, (1, 2, h, w)."""
+    """Centers of the cells in pixels, (1, 2, h, w)."""
     return (pixel_grid(like[0] // STRIDE, like[1] // STRIDE, torch.zeros(1)) + 0.5) * STRIDE - 0.5
 
 
@@ -44,12 +44,12 @@ def level(flow):
 
 def fitted(output, reference, query):
     """`align` of images (B, 1, H, W)."""
-    return align(output, Grey.of(reference), Grey.of(query))
+    return align(output, Gray.of(reference), Gray.of(query))
 
 
 def likely_fitted(output, reference, query):
     """`align_likely` of as many images."""
-    return align_likely(output, *([Grey.of(one[None]) for one in images] for images in (reference, query)))
+    return align_likely(output, *([Gray.of(one[None]) for one in images] for images in (reference, query)))
 
 
 def aligned_error(matrix, offset, error, light=lambda image: image):
@@ -126,12 +126,12 @@ def test_a_batch_gives_what_its_pairs_give_alone():
     assert torch.allclose(both, torch.cat(alone), atol=1e-4)
 
 
-def test_grey_has_the_size_the_network_saw():
-    found = grey(torch.rand(1, 3, 270, 301), (264, 296))
+def test_gray_has_the_size_the_network_saw():
+    found = gray(torch.rand(1, 3, 270, 301), (264, 296))
     assert found.image.shape == (1, 1, 264, 296)
     assert found.cells.shape == (1, 4, 4, 66, 74)
     assert found.nbytes == 2 * 4 * 264 * 296
-    white = grey(torch.ones(1, 3, 64, 64), (64, 64))
+    white = gray(torch.ones(1, 3, 64, 64), (64, 64))
     assert torch.allclose(white.image, torch.ones(1, 1, 64, 64))
     assert not white.cells.any()
 
@@ -147,13 +147,14 @@ def test_matches_of_the_built_in_model_become_more_exact(method):
     other = cv2.warpPerspective(image, homography, (512, 512), flags=cv2.INTER_CUBIC)
     median = {}
     for subpixel in (False, True):
-        settings = MatchSettings(DenseSettings(method=method, subpixel=subpixel))
+        settings = PairSettings(DenseSettings(method=method, subpixel=subpixel))
         found = match_images(image, other, matcher=load_matcher(settings=settings)).matches
         assert len(found) > 1000
         error = found.keypoints1 - transform(found.keypoints0, homography)
         median[subpixel] = np.median(np.linalg.norm(error, axis=1))
     assert median[True] < 0.2
     assert median[True] < median[False] / 2
+
 
 def test_where_the_images_do_not_tell_the_place_the_variance_grows_and_never_by_more_than_one():
     """A texture that fades to the right, under noise: the fit holds the left side only."""
@@ -171,7 +172,7 @@ def test_where_the_images_do_not_tell_the_place_the_variance_grows_and_never_by_
     assert torch.equal(found[:, 1], log_var[:, 1])
 
 
-def test_a_place_that_lies_off_its_neighbours_is_less_sure():
+def test_a_place_that_lies_off_its_neighbors_is_less_sure():
     """Of a texture as clear as around it, a small piece is shifted by half a pixel."""
     pixels = pixel_grid(*SIZE, torch.zeros(1))
     piece = torch.exp(-((pixels[:, :1] - 130) ** 2 + (pixels[:, 1:] - 98) ** 2) / (2 * 5.0**2))

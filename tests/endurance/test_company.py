@@ -13,7 +13,7 @@ from pdc_sfm.errors import UserError
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.training.resume import load_state
 
-NAMES = ("match", "aggregate", "triangulate", "localise", "retrieve", "train")
+NAMES = ("match", "aggregate", "triangulate", "localize", "retrieve", "train")
 
 
 def jobs(*short):
@@ -58,7 +58,7 @@ def read_result(world, output):
 READERS = {"match": read_match, "aggregate": read_match, "train": read_train}
 
 
-@jobs("match", "localise")
+@jobs("match", "localize")
 def test_a_reader_while_it_is_written(worlds, tally, name):
     """Whoever reads meanwhile gets what was there before, or what is there after, or hears that it is not there yet."""
     world = worlds(name)
@@ -82,7 +82,7 @@ def test_a_reader_while_it_is_written(worlds, tally, name):
         read(world, output)
 
 
-@jobs("retrieve", "localise")
+@jobs("retrieve", "localize")
 def test_a_clock_that_jumps(worlds, tally, name):
     world = worlds(name)
     output = world.output()

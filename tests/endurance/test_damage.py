@@ -55,11 +55,11 @@ def test_an_input_of_mapping(worlds, tally, tmp_path, name, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_model_before_localisation(worlds, tally, tmp_path, seed):
-    world = worlds("localise")
+def test_a_model_before_localization(worlds, tally, tmp_path, seed):
+    world = worlds("localize")
     inputs = damaged_inputs(world, tmp_path, "sfm/points3D.bin", seed)
-    with tally("damaged model, then localise"):
-        refused(*run("localise", inputs, tmp_path / "output"))
+    with tally("damaged model, then localize"):
+        refused(*run("localize", inputs, tmp_path / "output"))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

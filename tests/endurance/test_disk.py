@@ -13,7 +13,7 @@ from readme_commands import ROOT
 from pdc_sfm.colmap.io import database
 from pdc_sfm.images import write_image
 
-NAMES = ("match", "aggregate", "triangulate", "localise", "retrieve", "train")
+NAMES = ("match", "aggregate", "triangulate", "localize", "retrieve", "train")
 
 
 def cases(short, count):
@@ -39,7 +39,9 @@ def disk(tmp_path):
 
     def resize(size, again=False):
         option = f"{'remount,' if again else ''}size={size},mode=755"
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", option, "tmpfs", place], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", option, "tmpfs", place], capture_output=True, text=True, check=False
+        )
         if done.returncode:
             pytest.skip(f"a small disk can only be mounted by root: {done.stderr.strip()}")
         return place

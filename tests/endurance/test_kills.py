@@ -8,7 +8,7 @@ from fault_injection import CONTINUED, Running, die_at, run
 
 from pdc_sfm.interrupts import ANEW, KEPT
 
-KILLS = {"match": 10, "aggregate": 8, "triangulate": 8, "localise": 8, "retrieve": 8, "train": 8}  # 50
+KILLS = {"match": 10, "aggregate": 8, "triangulate": 8, "localize": 8, "retrieve": 8, "train": 8}  # 50
 SHORT = {"match", "aggregate", "retrieve"}  # in `make test`, one each
 
 
@@ -45,7 +45,7 @@ def test_killed_at_a_random_moment(worlds, tally, name, seed):
         world.continued(output)
 
 
-@pytest.mark.parametrize(("name", "seed"), moments(dict.fromkeys(KILLS, 6), {"aggregate", "localise"}))
+@pytest.mark.parametrize(("name", "seed"), moments(dict.fromkeys(KILLS, 6), {"aggregate", "localize"}))
 def test_killed_between_two_operations_on_files(worlds, tally, name, seed):
     world = worlds(name)
     count, everything = world.folder / "operations", world.folder / "all_operations"

@@ -6,7 +6,7 @@ from h5_content import content
 
 from pdc_sfm.engine.cache import CodeCache
 from pdc_sfm.engine.pairing import exhaustive_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import SettingsError
 
 
@@ -58,10 +58,10 @@ def held(monkeypatch):
 def test_when_memory_runs_out_fewer_codes_are_kept_and_the_result_is_the_same(photos, tmp_path, held, error, batch):
     matcher = Tight(4, error)
     matcher.held = held
-    settings = RunSettings(memory="1GB", batch=batch, readers=0)
+    settings = MatchingSettings(memory="1GB", batch=batch, readers=0)
     result = match_pairs(photos[1], photos[0], tmp_path / "tight", settings, matcher=matcher)
     assert any("MB of codes are kept" in remark for remark in result.loop.remarks)
-    match_pairs(photos[1], photos[0], tmp_path / "wide", RunSettings(memory="1GB"), matcher=FakeMatcher())
+    match_pairs(photos[1], photos[0], tmp_path / "wide", MatchingSettings(memory="1GB"), matcher=FakeMatcher())
     assert content(tmp_path / "tight") == content(tmp_path / "wide")
 
 
@@ -76,7 +76,9 @@ def test_no_more_codes_are_kept_than_the_device_has_room_for(photos, tmp_path, h
     most = []
     match = matcher.match
     matcher.match = lambda *codes: (most.append(held()), match(*codes))[1]
-    result = match_pairs(photos[1], photos[0], tmp_path / "a", RunSettings(memory="1GB", readers=0), matcher=matcher)
+    result = match_pairs(
+        photos[1], photos[0], tmp_path / "a", MatchingSettings(memory="1GB", readers=0), matcher=matcher
+    )
     assert max(most) == 3  # of 1000 bytes: 0.7 of what is free
     assert list(result.loop.remarks) == ["the device has 0 MB free: 0 MB of codes are kept, not 953"]
 
@@ -87,7 +89,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(photos, tmp_path):
 
 
 def test_a_limit_below_two_codes_is_said_and_the_result_is_the_same(photos, tmp_path):
-    result = match_pairs(photos[1], photos[0], tmp_path / "a", RunSettings(memory="1500"), matcher=FakeMatcher())
+    result = match_pairs(photos[1], photos[0], tmp_path / "a", MatchingSettings(memory="1500"), matcher=FakeMatcher())
     assert list(result.loop.remarks) == [
         "memory=1500 bytes holds no two codes of 1000: images are encoded again and again; give more"
     ]

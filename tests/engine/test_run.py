@@ -13,7 +13,7 @@ from fake_matcher import FakeMatcher, write_images, write_list
 from h5_content import content
 
 from pdc_sfm.engine.pairing import exhaustive_pairs, nearest_pose_pairs, sequential_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import BusyError, FormatError, ImageError, SettingsError
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.journal import RawStore, open_raw_store
@@ -42,7 +42,7 @@ def test_the_order_of_the_list_and_the_memory_do_not_change_the_files(photos, tm
     random.Random(0).shuffle(lines)
     pairs.write_text("\n".join([*lines, lines[3], " ".join(reversed(lines[4].split()))]))
     matcher = FakeMatcher()
-    result = match_pairs(pairs, images, tmp_path / "b", RunSettings(memory="2500", batch=3), matcher=matcher)
+    result = match_pairs(pairs, images, tmp_path / "b", MatchingSettings(memory="2500", batch=3), matcher=matcher)
     assert result.repeated == 2
     assert 8 < len(matcher.encoded) < 56  # two codes fit
     assert content(tmp_path / "b") == content(output)
@@ -66,9 +66,9 @@ def test_other_settings_are_refused_and_tracks_can_be_made_again(photos):
     match_pairs(pairs, images, output, matcher=FakeMatcher())
     with pytest.raises(SettingsError, match=r"dense.min_side: 480 -> 600"):
         match_pairs(
-            pairs, images, output, load_settings(RunSettings, None, ["dense.min_side=600"]), matcher=FakeMatcher()
+            pairs, images, output, load_settings(MatchingSettings, None, ["dense.min_side=600"]), matcher=FakeMatcher()
         )
-    coarser, matcher = load_settings(RunSettings, None, ["tracks.cell_size=16"]), FakeMatcher()
+    coarser, matcher = load_settings(MatchingSettings, None, ["tracks.cell_size=16"]), FakeMatcher()
     with pytest.raises(SettingsError, match=r"tracks.cell_size: 2.0 -> 16.0"):
         match_pairs(pairs, images, output, coarser, matcher=matcher)
     match_pairs(pairs, images, output, coarser, matcher=matcher, overwrite="tracks")
@@ -80,8 +80,8 @@ def test_other_settings_are_refused_and_tracks_can_be_made_again(photos):
 def test_sixteen_bits_are_refused_on_a_cpu_and_never_mixed_with_thirty_two(photos):
     images, pairs, output = photos
     with pytest.raises(SettingsError, match="precision=float16 is for a GPU"):
-        RunSettings(precision="float16")
-    half = RunSettings(precision="float16", device="cuda")
+        MatchingSettings(precision="float16")
+    half = MatchingSettings(precision="float16", device="cuda")
     match_pairs(pairs, images, output, matcher=FakeMatcher())
     with pytest.raises(SettingsError, match="precision"):
         match_pairs(pairs, images, output, half, matcher=FakeMatcher())
@@ -223,7 +223,7 @@ def test_cameras_are_paired_with_the_nearest_that_look_the_same_way():
 
 def test_keypoints_carry_a_pixel_of_the_network_as_their_uncertainty(photos):
     images, pairs, output = photos
-    settings = load_settings(RunSettings, None, ["dense.min_side=24"])
+    settings = load_settings(MatchingSettings, None, ["dense.min_side=24"])
     result = match_pairs(pairs, images, output, settings, matcher=FakeMatcher())
     pair = RawStore(result.raw).pairs()[0]
     size = RawStore(result.raw).sizes(pair)[0]

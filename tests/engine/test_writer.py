@@ -7,7 +7,7 @@ from fake_matcher import FakeMatcher, write_images, write_list
 from h5_content import content
 
 from pdc_sfm.engine.pairing import exhaustive_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.engine.work import Done, Found
 from pdc_sfm.engine.writer import AHEAD, Writer
 from pdc_sfm.errors import StorageError
@@ -94,8 +94,8 @@ def test_what_was_computed_is_kept_when_the_work_is_interrupted():
 @pytest.mark.parametrize("batch", [1, 4])
 def test_matches_that_come_later_are_fetched_by_the_writer_and_are_the_same(photos, tmp_path, batch):
     matcher = Beginning()
-    match_pairs(*photos, tmp_path / "later", RunSettings(batch=batch), matcher=matcher)
-    match_pairs(*photos, tmp_path / "now", RunSettings(), matcher=FakeMatcher())
+    match_pairs(*photos, tmp_path / "later", MatchingSettings(batch=batch), matcher=matcher)
+    match_pairs(*photos, tmp_path / "now", MatchingSettings(), matcher=FakeMatcher())
     assert content(tmp_path / "later") == content(tmp_path / "now")
     assert all(name.startswith("write") for name in matcher.threads)
 

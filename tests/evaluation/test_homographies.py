@@ -15,13 +15,13 @@ from pdc_sfm.evaluation.homographies import (
     KINDS,
     HomographySettings,
     evaluate_homographies,
-    judge_flow,
     pairs_of,
+    score_flow,
     unrelated_pairs,
 )
 from pdc_sfm.evaluation.homography_report import summarize, text, write_results
 from pdc_sfm.evaluation.match_scores import homography_error
-from pdc_sfm.matcher import MatchSettings
+from pdc_sfm.matcher import PairSettings
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import inside
@@ -36,7 +36,7 @@ class KnowingMatcher:
     """Knows the true flow of the benchmark's pairs; errs by `offset` pixels and is sure of all of them, of no others."""
 
     def __init__(self, settings, offset=0.0):
-        self.offset, self.settings = offset, MatchSettings(settings.dense, settings.select)
+        self.offset, self.settings = offset, PairSettings(settings.dense, settings.select)
         pairs = [pair for kind in settings.kinds for pair in pairs_of(PHOTOS, kind, settings)]
         self.flows = {(p.reference.tobytes(), p.query.tobytes()): p.flow for p in pairs}
         self.estimator = SimpleNamespace(estimate_both=self.estimate_both)
@@ -96,7 +96,7 @@ def test_calibration_counts_pixels_of_the_network(min_side, offset, within):
     forward = KnowingMatcher(settings, offset)
     pair = next(iter(pairs_of(PHOTOS, "viewpoint", settings)))
     scores = DenseScores()
-    judge_flow(pair, *forward.estimate_both(pair.reference, pair.query), scores, settings.dense)
+    score_flow(pair, *forward.estimate_both(pair.reference, pair.query), scores, settings.dense)
     assert scores.summary()["calibration"][9]["observed"] == within
 
 

@@ -25,7 +25,7 @@ def test_the_sign_of_a_homography_means_nothing():
 
 
 def test_nothing_behind_the_horizon_is_seen():
-    # x' = x / (1 - x / 5): the columns beyond 5 are behind the camera (the centre, at 5, must not be)
+    # x' = x / (1 - x / 5): the columns beyond 5 are behind the camera (the center, at 5, must not be)
     matrix = np.array([[1, 0, 0], [0, 1, 0], [-1 / 6, 0, 1]])
     _, seen = homography_flow(matrix, (10, 8), (1000, 1000))
     assert seen[:, :6].any()

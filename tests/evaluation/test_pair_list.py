@@ -7,7 +7,7 @@ import pytest
 
 from pdc_sfm.cli import main
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.listed_pairs import ListScores, evaluate_list, judge, text
+from pdc_sfm.evaluation.listed_pairs import ListScores, evaluate_list, score, text
 from pdc_sfm.evaluation.pair_list import ListedPair, read_pair_list
 from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings
 from pdc_sfm.images import write_image
@@ -84,7 +84,7 @@ def test_only_matches_that_are_wrong_and_say_they_are_right_are_sure_of_it(folde
     start = [[10, 20], [50, 20], [60, 20], [70, 20]]
     matches = RawMatches(start, [[40, 20], [80, 60], [90, 60], [100, 32]], [0.55, 0.55, 0.2, 0.55])
     scores = ListScores()
-    figures = judge(plane, matches, [SIZE, SIZE], scores, KnownCameraSettings())
+    figures = score(plane, matches, [SIZE, SIZE], scores, KnownCameraSettings())
     assert figures == {"matches": 4, "right": 0.25, "wrong": 0.5, "sure_wrong": 1}
 
 

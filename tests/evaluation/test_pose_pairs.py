@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.known_cameras import neighbour_pairs, read_camera_file, relative_pose
+from pdc_sfm.evaluation.known_cameras import neighbor_pairs, read_camera_file, relative_pose
 from pdc_sfm.evaluation.match_scores import MatchScores
-from pdc_sfm.evaluation.pose_pairs import PosePair, PoseSettings, epipolar_distance, judge_pose, pose_errors
+from pdc_sfm.evaluation.pose_pairs import PosePair, PoseSettings, epipolar_distance, pose_errors, score_pose
 from pdc_sfm.evaluation.pose_report import summarize, text
 from pdc_sfm.images import write_image
 from pdc_sfm.matches.types import RawMatches
@@ -62,9 +62,9 @@ def test_too_few_matches_give_no_pose():
 
 def test_scores_and_table(matches):
     scores = MatchScores()
-    row = judge_pose(PAIR, matches, [SIZE, SIZE], scores, PoseSettings())
+    row = score_pose(PAIR, matches, [SIZE, SIZE], scores, PoseSettings())
     assert row["epipolar"] == 1
-    judge_pose(PAIR, RawMatches.empty(), [SIZE, SIZE], scores, PoseSettings())
+    score_pose(PAIR, RawMatches.empty(), [SIZE, SIZE], scores, PoseSettings())
     summary = scores.summary()
     assert summary["epipolar"] == 0.5
     assert summary["pose_map_5"] == 0.5
@@ -86,7 +86,7 @@ def test_pairs_of_a_folder_with_cameras(tmp_path):
     cameras["not there.png"] = cameras["0.png"]
     path = tmp_path / "cameras.json"
     path.write_text(json.dumps(cameras))
-    pairs = neighbour_pairs(tmp_path, path, (1, 3))
+    pairs = neighbor_pairs(tmp_path, path, (1, 3))
     assert [(p.group, p.name) for p in pairs] == [
         ("gap 1", "0.png 1.png"),
         ("gap 1", "1.png 2.png"),
@@ -97,7 +97,7 @@ def test_pairs_of_a_folder_with_cameras(tmp_path):
     inverse = -pairs[3].cam1_from_cam0[:, :3].T @ pairs[3].cam1_from_cam0[:, 3]
     assert inverse == pytest.approx([3, 0, 0], abs=1e-9)
     with pytest.raises(FormatError, match="a pair needs two"):
-        neighbour_pairs(tmp_path / "elsewhere", path)
+        neighbor_pairs(tmp_path / "elsewhere", path)
 
 
 @pytest.mark.parametrize(

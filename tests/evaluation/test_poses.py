@@ -31,7 +31,7 @@ def test_angle_between_directions_ignores_length_and_tells_opposites():
     assert poses.vector_angle(np.array([2.0, 0, 0]), np.array([-1.0, 0, 0])) == pytest.approx(180)
 
 
-def test_position_error_is_measured_between_centres_not_translations():
+def test_position_error_is_measured_between_centers_not_translations():
     # both cameras stand at (3, 4, 5); only their rotation differs
     distance, angle = poses.pose_error(pose((3, 4, 5), degrees=30), pose((3, 4, 5)))
     assert distance == pytest.approx(0, abs=1e-12)
@@ -43,7 +43,7 @@ def test_recall_needs_both_position_and_rotation_and_counts_missing_queries():
     estimated = {
         "a": pose((0.2, 0, 0), degrees=1.9),  # within (0.25, 2)
         "b": pose((0.1, 0, 0), degrees=3.0),  # near, but turned: only (0.5, 5)
-        "c": pose((4.9, 0, 0), degrees=0.0),  # only (5, 10); d was not localised
+        "c": pose((4.9, 0, 0), degrees=0.0),  # only (5, 10); d was not localized
         "x": pose((0, 0, 0)),  # not a query with a known pose
     }
     assert poses.localization_recall(estimated, true) == (0.25, 0.5, 0.75)

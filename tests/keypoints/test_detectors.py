@@ -30,10 +30,10 @@ def superpoint_state() -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(tensor_for(name, tuple(value.shape), 0)) for name, value in layout.items()}
 
 
-def blobs(centres: np.ndarray, size: tuple[int, int] = (160, 120), sigma: float = 4.0) -> np.ndarray:
+def blobs(centers: np.ndarray, size: tuple[int, int] = (160, 120), sigma: float = 4.0) -> np.ndarray:
     """White Gaussian spots on black, at sub-pixel places, as an RGB image of (width, height)."""
     y, x = np.mgrid[0 : size[1], 0 : size[0]]
-    image = sum(np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / (2 * sigma**2)) for cx, cy in centres)
+    image = sum(np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / (2 * sigma**2)) for cx, cy in centers)
     return np.repeat((255 * image.clip(0, 1)).round().astype(np.uint8)[..., None], 3, axis=2)
 
 
@@ -66,15 +66,15 @@ def test_suppression_leaves_no_two_points_within_the_radius_and_loses_no_lonely_
     # B is beaten by A; C is beaten only by B, which is gone: C stays
     scores[0, 10, 5], scores[0, 10, 9], scores[0, 10, 13] = 0.9, 0.8, 0.7  # A, B, C
     scores[0, 25, 25] = 0.1
-    kept = torch.nonzero(superpoint.suppress_neighbours(scores, 4)[0]).tolist()
+    kept = torch.nonzero(superpoint.suppress_neighbors(scores, 4)[0]).tolist()
     assert kept == [[10, 5], [10, 13], [25, 25]]
 
 
 def test_superpoint_handles_sizes_that_are_no_multiple_of_its_cell():
     network = superpoint.SuperPoint().eval()
     network.load_state_dict(superpoint_state())
-    grey = torch.from_numpy(np.random.default_rng(0).random((61, 45), np.float32))
-    found = superpoint.detect(network, grey, max_keypoints=1000, border=0)
+    gray = torch.from_numpy(np.random.default_rng(0).random((61, 45), np.float32))
+    found = superpoint.detect(network, gray, max_keypoints=1000, border=0)
     assert found.image_size == (45, 61)
     assert (found.xy >= 0).all()
     assert found.xy[:, 1].max() > 55  # the rows beyond the last whole cell are searched too
@@ -143,18 +143,18 @@ def test_disk_takes_the_published_parameter_names(tmp_path):
 
 
 def test_sift_places_keypoints_at_the_pixel_convention_of_hloc_to_a_tenth_of_a_pixel():
-    centres = np.array([[40.3, 40.6], [110.0, 75.25]])
-    found = make_detector(KeypointSettings()).detect(blobs(centres))
-    for centre in centres:
-        nearest = np.linalg.norm(found.xy - centre, axis=1).min()
+    centers = np.array([[40.3, 40.6], [110.0, 75.25]])
+    found = make_detector(KeypointSettings()).detect(blobs(centers))
+    for center in centers:
+        nearest = np.linalg.norm(found.xy - center, axis=1).min()
         assert nearest < 0.1  # OpenCV's default upscaling would be off by 0.35
 
 
 def test_keypoints_found_in_a_resized_image_are_reported_in_the_original_one():
-    centre = np.array([[60.5, 41.0]])
-    image = blobs(centre, sigma=8.0)
+    center = np.array([[60.5, 41.0]])
+    image = blobs(center, sigma=8.0)
     found = make_detector(KeypointSettings(min_side=60)).detect(image)  # half the size
-    assert np.linalg.norm(found.xy - centre, axis=1).min() < 0.2
+    assert np.linalg.norm(found.xy - center, axis=1).min() < 0.2
     assert found.image_size == (160, 120)
     assert found.uncertainty == 2.0
 

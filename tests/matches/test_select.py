@@ -9,15 +9,15 @@ import torch
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.matches.kept import best_of_blocks
-from pdc_sfm.matches.select import SelectSettings, highest_p_r, select_matches, spread
+from pdc_sfm.matches.select import SelectSettings, highest_p_r, select_matches, subsample_spatially
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import grid_points, inside, transform
 
 SIZE = (320, 240)
 
 
-def zoom(factor: float, centre=(140.0, 110.0)) -> np.ndarray:
-    x, y = centre
+def zoom(factor: float, center=(140.0, 110.0)) -> np.ndarray:
+    x, y = center
     return np.array([[factor, 0, x * (1 - factor)], [0, factor, y * (1 - factor)], [0, 0, 1.0]])
 
 
@@ -40,7 +40,7 @@ def both(homography, **options):
 
 @pytest.mark.parametrize("factor", [0.5, 2.0, 3.0])
 def test_a_zoomed_pair_has_no_shift(factor):
-    """Both points taken at the corner of their cell instead of its centre would be off by 1.5 (z - 1) pixels."""
+    """Both points taken at the corner of their cell instead of its center would be off by 1.5 (z - 1) pixels."""
     truth = zoom(factor)
     matches = select_matches(*both(truth))
     assert len(matches) > 1000
@@ -150,18 +150,18 @@ def test_the_cap_keeps_the_best_of_every_region():
     lonely = np.array([[300.0, 20], [20, 220], [300, 220], [160, 120]])
     points = np.concatenate((crowd, lonely)).astype(np.float32)
     scores = np.r_[rng.uniform(0.4, 0.57, 10_000), [0.11] * 4].astype(np.float32)
-    kept = spread(RawMatches(points, points, scores), 100, SIZE)
+    kept = subsample_spatially(RawMatches(points, points, scores), 100, SIZE)
     assert len(kept) == 100
     assert {tuple(p) for p in lonely} <= {tuple(p) for p in kept.keypoints0}
     crowded = kept.select(kept.keypoints0.max(1) < 40)
     assert crowded.scores.mean() > 0.55  # and in the crowd the best are taken
-    assert len(spread(kept, 1000, SIZE)) == 100
+    assert len(subsample_spatially(kept, 1000, SIZE)) == 100
 
 
 def test_no_matches_at_all_are_empty_arrays():
     matches = select_matches(exact(np.eye(3), weight=-50), exact(np.eye(3), weight=-50))
     assert matches.keypoints0.shape == (0, 2)
-    assert len(spread(matches, 10, SIZE)) == 0
+    assert len(subsample_spatially(matches, 10, SIZE)) == 0
 
 
 def test_a_missing_direction_is_a_programming_error():

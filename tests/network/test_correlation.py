@@ -54,7 +54,7 @@ def test_expected_displacement_of_a_clear_peak_is_its_displacement():
     assert torch.allclose(displacement, torch.tensor([3.0, -2.0]).view(1, 2, 1, 1).expand(1, 2, 2, 2), atol=1e-4)
 
 
-def test_distance_bins_interpolate_between_their_centres():
+def test_distance_bins_interpolate_between_their_centers():
     bins = distance_bins(torch.tensor([0.0, 0.25, 4.5, 9.0], dtype=torch.float64))
     assert bins[:, 0].tolist() == [1] + [0] * 9
     assert bins[:2, 1].tolist() == [0.5, 0.5]
@@ -70,21 +70,21 @@ def test_local_filters_follow_steepest_descent_written_plainly():
     channels = features.shape[1]
     distance = torch.hypot(*torch.meshgrid(*(torch.arange(-4.0, 5, dtype=torch.float64),) * 2, indexing="ij"))
     y, v, m = (x.view(1, 81, 1, 1) for x in module.objective.maps(distance.flatten()))
-    regularisation = module.objective.regularisation / channels**2
+    regularization = module.objective.regularization / channels**2
     w = module.scaling * features / ((features**2).mean(1, keepdim=True) + 1e-6)
     padded = torch.nn.functional.pad(features, (4,) * 4)
-    neighbours = torch.stack(
+    neighbors = torch.stack(
         [padded[..., i : i + 10, j : j + 11] for i in range(9) for j in range(9)], 1
     )  # (B,81,C,H,W)
     for _ in range(7):
-        c = (w[:, None] * neighbours).sum(2) / channels
+        c = (w[:, None] * neighbors).sum(2) / channels
         s = (1 - m) / 2 * c.abs() + (1 + m) / 2 * c
         slope = (1 - m) / 2 * c.sign() + (1 + m) / 2
         residual = v * s - v * y
-        g = ((v * slope * residual)[:, :, None] * neighbours).sum(1) / channels + regularisation * w
+        g = ((v * slope * residual)[:, :, None] * neighbors).sum(1) / channels + regularization * w
         norm = (g**2).sum(1, keepdim=True)
-        cg = (g[:, None] * neighbours).sum(2) / channels
-        curvature = ((v * slope * cg) ** 2).sum(1, keepdim=True) + regularisation * norm
+        cg = (g[:, None] * neighbors).sum(2) / channels
+        curvature = ((v * slope * cg) ** 2).sum(1, keepdim=True) + regularization * norm
         w = w - module.objective.log_step_length.exp() * norm / curvature.clamp(min=1e-8) * g
     assert torch.allclose(module(features), w, rtol=1e-9, atol=1e-9)
 

@@ -53,7 +53,9 @@ def test_16_bits_are_finite_and_near_float32_at_every_level(network, precision, 
     for a, b in zip(exact, found):
         sure = p_r(a.log_var, a.logits)[:, 0] > 0.3
         off = (a.flow - b.flow).norm(dim=1)
-        print(f"level {a.level}: {off[sure].median():.4f} px in {int(sure.sum())} sure cells, {off.median():.4f} in all")
+        print(
+            f"level {a.level}: {off[sure].median():.4f} px in {int(sure.sum())} sure cells, {off.median():.4f} in all"
+        )
         for x, y in ((a.flow, b.flow), (a.log_var, b.log_var), (a.logits, b.logits)):
             assert torch.isfinite(y).all()
             assert (x - y).abs().median() < {"float16": 0.02, "bfloat16": 0.15}[precision] * x.abs().max()
@@ -85,6 +87,8 @@ def photographs():
     import numpy as np
 
     rng = np.random.default_rng(3)
-    layers = [cv2.resize(rng.random((n, n, 3), np.float32), (352, 352), interpolation=cv2.INTER_CUBIC) for n in (22, 88, 176)]
+    layers = [
+        cv2.resize(rng.random((n, n, 3), np.float32), (352, 352), interpolation=cv2.INTER_CUBIC) for n in (22, 88, 176)
+    ]
     canvas = np.clip(sum(layers) / 3, 0, 1)
     return [prepare_image(np.ascontiguousarray(canvas[s : s + 320, s : s + 320])) for s in (8, 14)]

@@ -16,12 +16,12 @@ def test_eight_and_sixteen_bits_and_floats_of_one_picture_agree():
     assert torch.allclose(prepare_image(eight / 255.0), expected)
 
 
-def test_grey_is_repeated_and_transparency_dropped():
-    grey = np.random.default_rng(0).integers(0, 256, (16, 16), np.uint8)
-    assert torch.equal(prepare_image(grey), prepare_image(np.repeat(grey[..., None], 3, -1)))
-    assert torch.equal(prepare_image(grey[..., None]), prepare_image(grey))
-    rgba = np.dstack([grey, grey, grey, np.zeros_like(grey)])
-    assert torch.equal(prepare_image(rgba), prepare_image(grey))
+def test_gray_is_repeated_and_transparency_dropped():
+    gray = np.random.default_rng(0).integers(0, 256, (16, 16), np.uint8)
+    assert torch.equal(prepare_image(gray), prepare_image(np.repeat(gray[..., None], 3, -1)))
+    assert torch.equal(prepare_image(gray[..., None]), prepare_image(gray))
+    rgba = np.dstack([gray, gray, gray, np.zeros_like(gray)])
+    assert torch.equal(prepare_image(rgba), prepare_image(gray))
 
 
 @pytest.mark.parametrize(

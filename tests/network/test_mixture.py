@@ -91,7 +91,7 @@ def test_the_third_component_is_the_upper_bound_of_the_second():
         (MixtureSettings(components=3, learned_bounds=True), 1),
     ],
 )
-def test_every_parametrisation_gives_ordered_finite_variances(settings, inputs):
+def test_every_parametrization_gives_ordered_finite_variances(settings, inputs):
     constraint = Constraint(settings, 256**2)
     assert constraint.inputs == inputs
     log_var = constraint(torch.randn(2, inputs, 4, 4))

@@ -126,9 +126,7 @@ def test_flow_is_carried_from_level_to_level_between_images_of_other_sizes():
         (rh, rw), (qh, qw) = output.reference_size, output.query_size
         x = (torch.arange(width) + 0.5) * rw / width - 0.5
         y = (torch.arange(height) + 0.5) * rh / height - 0.5
-        rows, columns = (
-            slice(n // 4, n - n // 4) for n in (height, width)
-        )  # at the border upsampling lacks neighbours
+        rows, columns = (slice(n // 4, n - n // 4) for n in (height, width))  # at the border upsampling lacks neighbors
         points = torch.stack((x.expand(height, width), y[:, None].expand(height, width))) + output.flow[0]
         assert (points[0, rows, columns] - (qw - 1) / 2).abs().max() < 1e-3 * qw
         assert (points[1, rows, columns] - (qh - 1) / 2).abs().max() < 1e-3 * qh
@@ -152,7 +150,7 @@ GOCOR = replace(SMALL, correlation="gocor", global_iterations=1, local_iteration
     [
         SMALL,
         GOCOR,
-        replace(SMALL, detach_levels=False, soft_argmax=False, normalise_local=False),
+        replace(SMALL, detach_levels=False, soft_argmax=False, normalize_local=False),
         replace(SMALL, uncertainty="none"),
         replace(SMALL, uncertainty="common"),
         replace(SMALL, uncertainty="correlation"),
@@ -253,7 +251,9 @@ def test_the_finest_level_can_be_narrower_and_look_less_far():
     for name in ("4", "3", "2"):
         ours, theirs = (sum(p.numel() for p in net.levels[name].parameters()) for net in (narrow, wide))
         assert ours == theirs
-    assert sum(p.numel() for p in narrow.levels["1"].parameters()) < sum(p.numel() for p in wide.levels["1"].parameters())
+    assert sum(p.numel() for p in narrow.levels["1"].parameters()) < sum(
+        p.numel() for p in wide.levels["1"].parameters()
+    )
     images = torch.rand(2, 1, 3, 256, 264)
     with torch.inference_mode():
         last = narrow.eval()(images[0], images[1])[-1]

@@ -8,7 +8,7 @@ from projections import make_scene, write_images, write_model, write_pairs, writ
 
 from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.colmap.mapping.triangulation import triangulate
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.evaluation.poses import pose_error
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.tracks.voting import TrackSettings
@@ -45,7 +45,7 @@ def mapped(tmp_path):
     images = write_images(scene, tmp_path / "images")
     pairs = write_pairs(tmp_path / "pairs.txt", scene.pairs(MAP))
     # 600 points are no dense flow to carry keypoints by: they are joined by cells, one a pixel
-    settings = RunSettings(tracks=TrackSettings(rule="hloc", max_error=1, cell_size=1))
+    settings = MatchingSettings(tracks=TrackSettings(rule="hloc", max_error=1, cell_size=1))
     matched = match_pairs(pairs, images, tmp_path / "out", settings, matcher=PerfectMatcher(scene))
     known = write_model(scene, tmp_path / "known", MAP)
     result = triangulate(known, images, pairs, matched.features, matched.matches, tmp_path / "sfm")
@@ -64,7 +64,7 @@ def test_tracks_join_all_views_and_lie_where_the_points_are(mapped):
     assert np.median(nearest) < 0.02  # a pixel is 0.013 at this distance
 
 
-def test_a_query_with_exact_points_is_localised_in_the_model(mapped, tmp_path):
+def test_a_query_with_exact_points_is_localized_in_the_model(mapped, tmp_path):
     scene, images, settings, matched, _ = mapped
     rows = write_pairs(tmp_path / "rows.txt", [(QUERY, name) for name in MAP])
     exact = dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))

@@ -11,7 +11,7 @@ from projections import make_scene, write_features, write_images, write_matches,
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
-from pdc_sfm.engine.run import RunSettings
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.evaluation.poses import localization_recall
 from pdc_sfm.store.pair_lists import read_pairs
 
@@ -51,19 +51,21 @@ def fake_matching(scene, module, monkeypatch):
 
 def test_reconstruct_then_localize(scene, tmp_path, monkeypatch, capsys):
     fake_matching(scene, reconstruct := script("reconstruct"), monkeypatch)
-    reconstruct.run(tmp_path / "images", tmp_path / "out", RunSettings(), ReconstructionSettings())
+    reconstruct.run(tmp_path / "images", tmp_path / "out", MatchingSettings(), ReconstructionSettings())
     assert load_model(tmp_path / "out" / "sfm").num_reg_images() == len(MAP)
     fake_matching(scene, localize := script("localize"), monkeypatch)
     retrieval = write_pairs(tmp_path / "r.txt", [(query, image) for query in QUERIES for image in MAP])
     queries = write_queries(scene, tmp_path / "q.txt", QUERIES)
-    localize.run(tmp_path / "images", tmp_path / "out", queries, retrieval, tmp_path / "loc", RunSettings())
-    assert "2 of 2 queries localised" in capsys.readouterr().out
+    localize.run(tmp_path / "images", tmp_path / "out", queries, retrieval, tmp_path / "loc", MatchingSettings())
+    assert "2 of 2 queries localized" in capsys.readouterr().out
     assert set(read_poses(tmp_path / "loc" / "results.txt")) == set(QUERIES)
 
 
 def test_triangulate(scene, tmp_path, monkeypatch, capsys):
     module = fake_matching(scene, script("triangulate"), monkeypatch)
-    module.run(tmp_path / "images", write_model(scene, tmp_path / "known", MAP), tmp_path / "out", 5, RunSettings())
+    module.run(
+        tmp_path / "images", write_model(scene, tmp_path / "known", MAP), tmp_path / "out", 5, MatchingSettings()
+    )
     assert "mean track length" in capsys.readouterr().out
     assert load_model(tmp_path / "out" / "sfm").num_points3D() > 100
 

@@ -8,7 +8,7 @@ from fake_matcher import FakeMatcher, write_images, write_list
 
 from pdc_sfm.aachen.dataset import AachenDataset, describe_dataset
 from pdc_sfm.engine.pairing import exhaustive_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import OtherSettingsError, SettingsError, UserError
 from pdc_sfm.keypoints.export import made_with
 from pdc_sfm.keypoints.types import KeypointSettings
@@ -30,7 +30,7 @@ class Matching:
         self.raw = self.folder / "matches.raw"
 
     def run(self, *words, fault=None):
-        settings = load_settings(RunSettings, None, words)
+        settings = load_settings(MatchingSettings, None, words)
         matcher = _Counting(fault)
 
         def work():
@@ -60,7 +60,9 @@ class _Counting(FakeMatcher):
         return super().match(code0, code1)
 
 
-@pytest.mark.parametrize("fault", [SettingsError("there is not enough memory"), UserError("x"), OtherSettingsError("y")])
+@pytest.mark.parametrize(
+    "fault", [SettingsError("there is not enough memory"), UserError("x"), OtherSettingsError("y")]
+)
 def test_an_error_in_the_middle_costs_nothing_that_was_finished(tmp_path, fault):
     matching = Matching(tmp_path)
     with pytest.raises(type(fault)):
@@ -102,7 +104,7 @@ SPEED = ("device=cuda", "memory=1GB", "readers=0", "batch=4", "engine=ray", "ray
 
 
 @pytest.mark.parametrize("word", SPEED)
-@pytest.mark.parametrize("kind", [RunSettings, RetrievalSettings])
+@pytest.mark.parametrize("kind", [MatchingSettings, RetrievalSettings])
 def test_what_only_changes_the_speed_repeats_no_step(kind, word):
     assert describe(load_settings(kind, None, [word])) == describe(kind())
 
@@ -111,7 +113,9 @@ def test_what_only_changes_the_speed_repeats_no_step(kind, word):
 def test_what_changes_the_result_does(tmp_path, word):
     (tmp_path / "w").write_bytes(b"weights")
     words = [word.replace("FILE", str(tmp_path / "w")), "device=cuda"]
-    assert describe_matching(load_settings(RunSettings, None, words), None) != describe_matching(RunSettings(), None)
+    assert describe_matching(load_settings(MatchingSettings, None, words), None) != describe_matching(
+        MatchingSettings(), None
+    )
 
 
 def test_files_count_by_their_content(tmp_path):
@@ -121,7 +125,7 @@ def test_files_count_by_their_content(tmp_path):
     shutil.copy(first, second)
 
     def described(path):
-        return describe_matching(dataclasses.replace(RunSettings(), weights=str(path)), path)
+        return describe_matching(dataclasses.replace(MatchingSettings(), weights=str(path)), path)
 
     assert described(first) == described(second)
     before = described(first)

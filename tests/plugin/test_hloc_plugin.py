@@ -40,7 +40,7 @@ HLOC = {
 def photos(tmp_path, monkeypatch):
     names = write_images(tmp_path / "photos", 3)
     monkeypatch.setattr(engine, "_load", lambda settings: FakeMatcher())
-    monkeypatch.setattr(engine, "_made_by", lambda settings, matcher, anchors: {})
+    monkeypatch.setattr(engine, "_made_by", lambda settings, matcher, given: {})
     pairs = write_list(tmp_path / "pairs-db.txt", [(names[0], names[1]), (names[1], names[2])])
     return pairs, tmp_path / "photos", tmp_path / "out"
 
@@ -101,7 +101,9 @@ def test_paths_come_both_or_not_at_all(photos):
         hloc_plugin.main(hloc_plugin.confs["compact"], pairs, images, features=pairs.with_name("f.h5"))
 
 
-@pytest.mark.parametrize("name", ["pdcnet_plus", "pdcnet_plus_aachen", "pdcnet_plus_superpoint", "compact", "compact_aachen"])
+@pytest.mark.parametrize(
+    "name", ["pdcnet_plus", "pdcnet_plus_aachen", "pdcnet_plus_superpoint", "compact", "compact_aachen"]
+)
 def test_confs_are_valid_and_complete(name):
     conf = hloc_plugin.confs[name]
     assert conf.keys() == {"output", "model", "preprocessing", "max_error", "cell_size"}
@@ -142,6 +144,6 @@ def test_hloc_finds_and_runs_the_registered_matcher(monkeypatch):
 @pytest.mark.parametrize(("name", "preset"), [("aachen", "paper_aachen"), ("superpoint", "paper_superpoint")])
 def test_the_papers_confs_are_the_papers_presets(name, preset):
     ours = hloc_plugin.settings_of(hloc_plugin.confs[f"pdcnet_plus_{name}"], None)
-    paper = load_settings(engine.RunSettings, preset_path(preset))
+    paper = load_settings(engine.MatchingSettings, preset_path(preset))
     assert (ours.dense, ours.select, ours.snap) == (paper.dense, paper.select, paper.snap)
     assert ours.tracks.rule == paper.tracks.rule == "hloc"

@@ -88,7 +88,7 @@ def test_signatures_are_those_of_the_installed_hloc(name):
     assert signature(getattr(hloc_plugin, name)) == signature(theirs)
 
 
-def test_hlocs_own_triangulation_finds_no_point_and_its_localisation_counts_the_query(scene, files, tmp_path, caplog):
+def test_hlocs_own_triangulation_finds_no_point_and_its_localization_counts_the_query(scene, files, tmp_path, caplog):
     """What docs/hloc.md says of hloc. If this fails, hloc or pycolmap was mended, and the page wants an edit."""
     pytest.importorskip("hloc", reason="hloc is an optional companion and not on PyPI")
     from hloc import localize_sfm as their_localize_sfm

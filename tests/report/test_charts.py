@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pdc_sfm.report.charts import dots, histogram, lines
-from pdc_sfm.report.gallery import colour_wheel
+from pdc_sfm.report.gallery import color_wheel
 from pdc_sfm.report.model3d import upright
 
 
@@ -51,10 +51,10 @@ def test_names_are_escaped_in_charts():
 
 
 def test_the_wheel_is_white_outside_and_in_the_middle():
-    wheel = colour_wheel(101)
+    wheel = color_wheel(101)
     assert (wheel[0, 0] == 255).all()
     assert (wheel[50, 50] > 245).all()
-    assert wheel[50, 100].min() < 60  # full colour at the rim
+    assert wheel[50, 100].min() < 60  # full color at the rim
 
 
 def test_the_model_stands_upright_and_is_seen_from_behind_the_cameras():

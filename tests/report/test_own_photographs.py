@@ -28,7 +28,7 @@ def test_far_cameras_and_stray_points_do_not_set_the_zoom():
     seen = frame(points, np.concatenate([near, far]))
     assert seen.near.tolist() == [True] * 6 + [False] * 3
     assert seen.radius < 3
-    assert np.linalg.norm(seen.centre) < 1
+    assert np.linalg.norm(seen.center) < 1
 
 
 def test_most_cameras_are_in_the_first_view_however_far_they_are():

@@ -62,7 +62,7 @@ def without_scripts(text):
 def test_every_section_is_there_and_every_tag_is_closed(document):
     anatomy = Anatomy(without_scripts(document))
     assert anatomy.open == []
-    for section in ("overview", "model", "pairs", "statistics", "localisation", "retrieval", "settings"):
+    for section in ("overview", "model", "pairs", "statistics", "localization", "retrieval", "settings"):
         assert section in anatomy.ids
     assert "missing" not in anatomy.ids
 
@@ -96,7 +96,7 @@ def test_the_model_holds_all_cameras_and_points(document):
     images, queries = data["cameras"]
     assert images["names"] == DATABASE
     assert sorted(queries["names"]) == sorted(QUERIES)
-    assert len(images["centres"]) == 6
+    assert len(images["centers"]) == 6
     assert len(data["points"]) * 3 / 4 / 12 > 100  # base64 of three floats a point
 
 
@@ -110,15 +110,15 @@ def test_the_gallery_shows_each_pair_with_five_panels_and_its_lines(document):
 @pytest.mark.parametrize(
     ("gone", "said", "kept"),
     [
-        ("run.json", "run.json", "localisation"),
+        ("run.json", "run.json", "localization"),
         ("sfm", "the model and the histogram of track lengths", "pairs"),
         ("matches.raw", "the gallery of pairs", "model"),
         ("pairs.txt", "the pair graph", "statistics"),
-        ("localisation.json", "the errors of each query", "retrieval"),
-        ("results.txt_logs.json", "the inliers of each query", "localisation"),
-        ("retrieval.txt", "the retrieval strips", "localisation"),
-        ("sift.json", "SIFT&#x27;s row", "localisation"),
-        ("images/night/1.jpg", "cannot read image", "localisation"),
+        ("localization.json", "the errors of each query", "retrieval"),
+        ("results.txt_logs.json", "the inliers of each query", "localization"),
+        ("retrieval.txt", "the retrieval strips", "localization"),
+        ("sift.json", "SIFT&#x27;s row", "localization"),
+        ("images/night/1.jpg", "cannot read image", "localization"),
         ("matches-query.raw", None, "pairs"),
     ],
 )
@@ -136,8 +136,8 @@ def test_what_is_missing_is_said_and_the_rest_is_shown(copy, gone, said, kept):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("localisation.json", "{"),
-        ("localisation.json", "[]"),
+        ("localization.json", "{"),
+        ("localization.json", "[]"),
         ("retrieval.json", '{"queries": 3}'),
         ("sfm/points3D.bin", "no points"),
         ("images/db/0.jpg", "no image"),
@@ -166,12 +166,12 @@ def test_a_run_on_photographs_has_no_queries_and_misses_none(copy, with_retrieva
     for row in record["metrics"]:
         row["queries"] = {}
     (copy / "run.json").write_text(json.dumps(record))
-    gone = ["results.txt", "results.txt_logs.json", "localisation.json", "sift.json"]
+    gone = ["results.txt", "results.txt_logs.json", "localization.json", "sift.json"]
     for name in gone if with_retrieval else [*gone, "retrieval.txt"]:
         (copy / name).unlink()
     shutil.rmtree(copy / "matches-query.raw")
     anatomy = Anatomy(without_scripts(write_report(copy, pairs=2, matcher=ShiftMatcher()).read_text()))
-    assert "localisation" not in anatomy.ids
+    assert "localization" not in anatomy.ids
     assert ("retrieval" in anatomy.ids) == with_retrieval
     assert "missing" not in anatomy.ids
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_network import LOST, FakeNetwork, grey_images
+from fake_network import LOST, FakeNetwork, gray_images
 
 from pdc_sfm.errors import FormatError, ImageError, SettingsError
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
@@ -23,7 +23,7 @@ CASCADE = replace(EXHAUSTIVE, mode="cascade", candidates=8, best=4)
 
 @pytest.fixture
 def images(tmp_path):
-    grey_images(tmp_path / "images", DATABASE | QUERIES)
+    gray_images(tmp_path / "images", DATABASE | QUERIES)
     return tmp_path / "images"
 
 
@@ -42,7 +42,7 @@ def test_the_images_with_most_confident_matches_come_first(images, settings):
     result = run(images, settings, top=5)
     listed = read_retrieval(result.pairs)
     assert listed == {query: nearest(query, 5) for query in QUERIES}
-    assert result.silent == []
+    assert result.unmatched == []
 
 
 def test_exhaustive_counts_every_image_by_the_full_network_and_encodes_each_once(images):
@@ -124,7 +124,7 @@ def test_database_codes_are_shared_between_outputs(images, tmp_path):
     network = FakeNetwork()
     run(images, CASCADE, network, output="two.txt", codes=tmp_path / "codes")
     assert network.encoded_low == len(QUERIES)
-    grey_images(images, {"db/new.png": 90})
+    gray_images(images, {"db/new.png": 90})
     network = FakeNetwork()
     more = [*DATABASE, "db/new.png"]
     retrieve(images, list(QUERIES), more, tmp_path / "three.txt", 4, CASCADE, network=network, codes=tmp_path / "codes")
@@ -132,19 +132,19 @@ def test_database_codes_are_shared_between_outputs(images, tmp_path):
 
 
 def test_images_of_other_sizes_share_the_low_branch(images):
-    grey_images(images, {"db/110.png": 110}, size=(40, 90))
+    gray_images(images, {"db/110.png": 110}, size=(40, 90))
     result = run(images, CASCADE, top=2)
     assert {found.name for found in result.found["query/a.png"]} == {"db/110.png", "db/112.png"}
 
 
 @pytest.mark.parametrize("settings", [EXHAUSTIVE, CASCADE])
 def test_a_query_without_a_confident_match_is_silent_and_has_no_row(images, settings):
-    grey_images(images, {"query/a.png": 255})
+    gray_images(images, {"query/a.png": 255})
     result = run(images, settings)
-    assert result.silent == ["query/a.png"]
+    assert result.unmatched == ["query/a.png"]
     assert set(read_retrieval(result.pairs)) == {"query/b.png"}
     record = json.loads(result.pairs.with_suffix(".json").read_text())
-    assert record["silent"] == ["query/a.png"]
+    assert record["unmatched"] == ["query/a.png"]
     assert record["queries"]["query/b.png"][0] == ["db/124.png", 16 * 12 - LOST]
 
 

@@ -52,7 +52,7 @@ def test_a_plain_folder_holds_images_cameras_and_depth(plain, settings, town):
 
 
 def test_cameras_of_the_walk_share_views(plain):
-    """Depth and cameras on disk are enough for flow: neighbours on the walk see the same places."""
+    """Depth and cameras on disk are enough for flow: neighbors on the walk see the same places."""
     cameras = read_cameras(plain)
     names = sorted(name for name in cameras if name.startswith("db/"))
     depth = {name: read_depth(plain / "depth" / name)[0] for name in names}

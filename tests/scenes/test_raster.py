@@ -17,9 +17,9 @@ def soup(seed: int, count: int, triangles: bool) -> Mesh:
     random = np.random.default_rng(seed)
     b = MeshBuilder()
     for _ in range(count):
-        centre = random.normal(size=3) * [2.5, 2.0, 3.0] + [0, 0, 5]
+        center = random.normal(size=3) * [2.5, 2.0, 3.0] + [0, 0, 5]
         u, v = random.normal(size=(2, 3)) * random.choice([0.15, 0.6, 2.0])
-        corners = np.array([centre + u, centre + v, centre - u * random.uniform(0.3, 1), centre - v])
+        corners = np.array([center + u, center + v, center - u * random.uniform(0.3, 1), center - v])
         corners[3] = corners[2] if triangles else corners[3]
         b.quads(Frame.standing(0, 0), [corners], 0, two_sided=True)
     return b.build()
@@ -81,7 +81,7 @@ def test_faces_turned_away_are_not_drawn_unless_they_have_two_sides():
         assert len(pinhole_drawing(b.build(), np.eye(4)[:3], CALIBRATION, SIZE).quads) == drawn
 
 
-def test_neighbours_leave_no_pinholes():
+def test_neighbors_leave_no_pinholes():
     """Strips of a slanted wall, cut where samples rarely fall exactly, cover it completely."""
     random = np.random.default_rng(3)
     cuts = np.sort(np.concatenate([[-50, 50], random.uniform(-6, 6, 300)]))

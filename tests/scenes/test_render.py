@@ -1,4 +1,4 @@
-"""Pictures show the town that the geometry describes: exact depth, the same colours from everywhere, no holes."""
+"""Pictures show the town that the geometry describes: exact depth, the same colors from everywhere, no holes."""
 
 from dataclasses import replace
 
@@ -37,8 +37,8 @@ def across(town):
 def test_depth_is_that_of_the_first_surface_on_the_ray(town, across):
     random = np.random.default_rng(0)
     pixels = np.stack([random.integers(160, size=40), random.integers(120, size=40)], 1)
-    rays = ACROSS.lift(pixels, np.ones(40)) - ACROSS.centre
-    expected = np.array([cast(town, ACROSS.centre, ray) for ray in rays])
+    rays = ACROSS.lift(pixels, np.ones(40)) - ACROSS.center
+    expected = np.array([cast(town, ACROSS.center, ray) for ray in rays])
     found = across.depth[pixels[:, 1], pixels[:, 0]].astype(float)
     found[found == 0] = np.inf
     exact = np.abs(found / np.where(np.isinf(expected), 1, expected) - 1) < 1e-6
@@ -49,17 +49,17 @@ def test_no_ray_below_the_horizon_leaves_the_town(town, settings):
     """Walls, roofs and ground have no holes: whoever looks down sees ground or something standing on it."""
     for shot in plan_shots(settings, town.taken):
         camera = shot.camera
-        rays = camera.lift(camera.pixel_grid(), np.ones((camera.height, camera.width))) - camera.centre
-        assert np.isfinite(sample_view(town.mesh, camera).centre_depth[rays[..., 2] < 0]).all()
+        rays = camera.lift(camera.pixel_grid(), np.ones((camera.height, camera.width))) - camera.center
+        assert np.isfinite(sample_view(town.mesh, camera).center_depth[rays[..., 2] < 0]).all()
 
 
-def test_a_surface_has_the_same_colour_from_two_places(town, across):
+def test_a_surface_has_the_same_color_from_two_places(town, across):
     beside = render_image(town, BESIDE, STILL)
     flow, visible = flow_between(across, beside)
     inner = visible & ~_edges(across.depth)
     difference = _compare(across.image, beside.image, flow, inner)
     assert inner.mean() > 0.12
-    assert np.median(difference) < 5  # grey levels; pixels average over other footprints, so they cannot agree wholly
+    assert np.median(difference) < 5  # gray levels; pixels average over other footprints, so they cannot agree wholly
     assert np.quantile(difference, 0.9) < 30
     wrong = _compare(across.image, beside.image, flow + np.float32(6), inner)  # the measure tells a shift of 6 pixels
     assert np.median(wrong) > 4 * np.median(difference)
@@ -92,7 +92,7 @@ def test_pixels_hold_averages(town, across):
 
 
 def test_a_wall_keeps_its_detail_when_the_camera_comes_close(town):
-    """Fine texture appears with nearness: a hand's breadth of plaster is not a flat colour."""
+    """Fine texture appears with nearness: a hand's breadth of plaster is not a flat color."""
     mesh = town.mesh
     area = np.ptp(mesh.corners[:, :, 2], axis=1) * np.linalg.norm(np.ptp(mesh.corners[:, :, :2], axis=1), axis=1)
     wall = np.argmax(np.where(mesh.material == Material.PLASTER, area, 0))

@@ -13,7 +13,7 @@ def test_a_seed_is_a_town(town, settings):
     np.testing.assert_array_equal(again.mesh.corners, town.mesh.corners)
     np.testing.assert_array_equal(again.mesh.tint, town.mesh.tint)
     assert len(other.mesh) != len(town.mesh)
-    here, there = (plan_shots(SceneSettings(seed=seed), town.taken)[0].camera.centre for seed in (0, 1))
+    here, there = (plan_shots(SceneSettings(seed=seed), town.taken)[0].camera.center for seed in (0, 1))
     assert not np.allclose(here, there)
 
 
@@ -22,7 +22,7 @@ def test_cameras_stand_upright_on_free_ground_inside_the_square(town):
         pose = shot.camera.cam_from_world
         np.testing.assert_allclose(pose[:, :3] @ pose[:, :3].T, np.eye(3), atol=1e-12)
         assert np.linalg.det(pose[:, :3]) == pytest.approx(1)
-        x, y, z = shot.camera.centre
+        x, y, z = shot.camera.center
         assert abs(x) < 18
         assert abs(y) < 14
         assert 1.4 < z < 2.1

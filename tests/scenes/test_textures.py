@@ -33,7 +33,7 @@ def test_detail_below_the_pixel_is_left_out():
 
 
 def test_letters_are_strokes():
-    """The I of KINO: ink on its upright, none beside it; at a distance a grey."""
+    """The I of KINO: ink on its upright, none beside it; at a distance a gray."""
     word = np.full(3, WORDS.index("KINO"))
     step = 1 / 6  # one grid unit of letters 1 m high; a letter takes 5.6 of them
     middle = (1 - 2) * 5.6 * step + (0.8 + 2) * step  # second of four letters, its upright at grid x = 2

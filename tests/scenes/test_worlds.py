@@ -40,10 +40,10 @@ def test_a_picture_is_seen_as_it_was_given():
     b.level(Frame.standing(0, 0), (-0.3, 0.3), (-0.2, 0.2), 0, Skin(0, extent=0.6))
     camera = Camera.looking(np.array([0, -1e-3, 1.0]), np.zeros(3), (120, 80), 190)
     image = taken(world_of(b, [picture]), camera).image.astype(int)
-    red, green, grey = image[40, 20], image[72, 110], image[10, 110]
+    red, green, gray = image[40, 20], image[72, 110], image[10, 110]
     assert red[0] > 2 * red[1]
     assert green[1] > 2 * green[0]
-    assert np.ptp(grey) < 4
+    assert np.ptp(gray) < 4
 
 
 def test_the_texture_of_a_curved_surface_is_continuous_and_its_normals_are_round():
@@ -79,7 +79,7 @@ def test_triangles_without_area_are_left_out():
 
 @pytest.mark.parametrize(("kind", "seed"), [("room", 2), ("object", 3)])
 def test_flow_leads_to_the_same_place(kind, seed):
-    """In even light, what the flow says is one place has one colour in both pictures."""
+    """In even light, what the flow says is one place has one color in both pictures."""
     views = build_world(kind, replace(TINY, seed=seed, views=4))
     found = 0
     renderings = [taken(world, shot.camera) for world, shot in views]

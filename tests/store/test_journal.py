@@ -104,7 +104,9 @@ def test_every_byte_of_a_record_is_under_its_checksum(tmp_path):
 
 def test_stores_of_the_version_before_are_read(tmp_path):
     matches = some_matches(0)
-    body = b"a\0b\0" + b"".join(x.astype("<f4").tobytes() for x in (matches.keypoints0, matches.keypoints1, matches.scores))
+    body = b"a\0b\0" + b"".join(
+        x.astype("<f4").tobytes() for x in (matches.keypoints0, matches.keypoints1, matches.scores)
+    )
     header = struct.pack("<4s7I", b"PDM1", 4, 20, *SIZES[0], *SIZES[1], zlib.crc32(body))
     (tmp_path / "00000.matches").write_bytes(header + body)
     assert_same(RawStore(tmp_path).read(("a", "b")), matches)

@@ -1,9 +1,9 @@
-"""The matches nearest to a point: those of comparing it with all, as far as its square's neighbours go."""
+"""The matches nearest to a point: those of comparing it with all, as far as its square's neighbors go."""
 
 import numpy as np
 import pytest
 
-from pdc_sfm.tracks.around import Around
+from pdc_sfm.tracks.around import GridKNN
 
 
 def two_grids(rng, step=5.0, size=160):
@@ -21,7 +21,7 @@ def rng():
 
 def test_the_nearest_come_first_and_are_those_of_comparing_with_all(rng):
     matches, points = two_grids(rng), rng.uniform(10, 150, (500, 2)).astype(np.float32)
-    around = Around(matches, 20)
+    around = GridKNN(matches, 20)
     index, (x, y) = around.nearest(points, 12)
     true = np.sort(np.linalg.norm(points[:, None] - matches, axis=2), 1)[:, :12].T
     within = true < around.side  # what is farther away may lie beyond the squares about the point
@@ -34,15 +34,15 @@ def test_the_nearest_come_first_and_are_those_of_comparing_with_all(rng):
 
 def test_where_few_are_near_the_rest_is_too_far_to_count(rng):
     matches = np.concatenate((two_grids(rng), [[400, 400], [402, 401]])).astype(np.float32)
-    around = Around(matches, 20)
+    around = GridKNN(matches, 20)
     index, (x, y) = around.nearest(np.array([[400.5, 400]]), 5)
     assert set(index.ravel()) == {len(matches) - 2, len(matches) - 1}
     assert np.hypot(x, y)[2:].min() > 50 * around.side
 
 
-def test_all_points_within_a_square_of_a_match_may_have_neighbours_and_none_far_away(rng):
+def test_all_points_within_a_square_of_a_match_may_have_neighbors_and_none_far_away(rng):
     matches, points = two_grids(rng), rng.uniform(-200, 400, (5000, 2))
-    around = Around(matches, 20)
+    around = GridKNN(matches, 20)
     away = np.linalg.norm(points[:, None] - matches, axis=2).min(1)
     near = around.some_near(points)
     assert np.isin(np.flatnonzero(away < around.side), near).all()
@@ -51,6 +51,6 @@ def test_all_points_within_a_square_of_a_match_may_have_neighbours_and_none_far_
 
 def test_matches_at_one_place_and_one_far_off_take_no_more_room_than_others():
     matches = np.concatenate((np.ones((1000, 2)), [[1e6, 1e6]])).astype(np.float32)
-    around = Around(matches, 20)
+    around = GridKNN(matches, 20)
     np.testing.assert_array_equal(around.nearest(matches[-1:], 1)[0], [[1000]])
     np.testing.assert_array_equal(around.nearest(matches[:1], 1)[1], np.zeros((2, 1, 1)))

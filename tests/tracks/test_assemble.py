@@ -156,7 +156,7 @@ def test_given_keypoints_are_only_assigned_to_and_copied(run):
     assert run(references=(run.folder / "sp.h5",), tracks=TrackSettings("hloc", 4, 4)) is None
 
 
-def test_localisation_extends_the_feature_file_and_leaves_queries_unquantised(run):
+def test_localization_extends_the_feature_file_and_leaves_queries_unquantized(run):
     run(pairs=[("db/a.jpg", "db/b.jpg")])
     before = content(run.folder)
     query = {"pairs": [("q/c.jpg", "db/a.jpg"), ("q/c.jpg", "db/b.jpg")], "matches": "loc.h5"}

@@ -1,4 +1,4 @@
-"""hloc's rule, vectorised, against a plain dictionary version of the same rule."""
+"""hloc's rule, vectorized, against a plain dictionary version of the same rule."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.tracks.nearest import Nearest
+from pdc_sfm.tracks.nearest import RadiusIndex
 from pdc_sfm.tracks.voting import TrackSettings, link, one_to_one, strongest_first, vote_keypoints
 
 
@@ -32,7 +32,7 @@ def test_keypoints_and_matches_are_those_of_the_dictionary(max_error, cell_size,
         np.testing.assert_array_equal(keypoints[name].points, expected_keypoints[name][0])
         np.testing.assert_array_equal(keypoints[name].scores, expected_keypoints[name][1])
     for (a, b), matches in raw.items():
-        found, scores = link(matches, *(Nearest(keypoints[name].points, max_error) for name in (a, b)))
+        found, scores = link(matches, *(RadiusIndex(keypoints[name].points, max_error) for name in (a, b)))
         assert {(*pair, score) for pair, score in zip(found.tolist(), scores.tolist())} == expected_matches[a, b]
 
 
@@ -62,7 +62,7 @@ def test_with_sizes_zero_distinct_points_stay_as_they_are():
 def test_no_observations_give_no_keypoints():
     keypoints, own = vote_keypoints(np.zeros((0, 2), np.float32), np.zeros(0), 2, 8)
     assert (len(keypoints), keypoints.points.shape, len(own)) == (0, (0, 2), 0)
-    matches, scores = link(RawMatches.empty(), Nearest(keypoints.points, 2), Nearest(keypoints.points, 2))
+    matches, scores = link(RawMatches.empty(), RadiusIndex(keypoints.points, 2), RadiusIndex(keypoints.points, 2))
     assert (matches.shape, matches.dtype, scores.shape) == ((0, 2), np.int32, (0,))
 
 
@@ -84,13 +84,13 @@ def test_the_nearest_keypoint_is_that_of_all_distances(seed, distance, extent):
     points[::3] += rng.normal(0, distance, points[::3].shape).astype(np.float32)
     away = np.linalg.norm(points[:, None].astype(np.float64) - keypoints[None], axis=2)
     expected = np.where(away.min(1) <= distance, away.argmin(1), -1)
-    np.testing.assert_array_equal(Nearest(keypoints, distance).of(points), expected)
+    np.testing.assert_array_equal(RadiusIndex(keypoints, distance).of(points), expected)
 
 
 def test_crowded_and_far_spread_keypoints_are_found_too():
     keypoints = np.concatenate((np.random.default_rng(0).uniform(0, 0.5, (500, 2)), [[1e7, 1e7]])).astype(np.float32)
-    np.testing.assert_array_equal(Nearest(keypoints, 0.01).of(keypoints), np.arange(501))
-    np.testing.assert_array_equal(Nearest(keypoints[:500], 0.01).of(keypoints[:500]), np.arange(500))
+    np.testing.assert_array_equal(RadiusIndex(keypoints, 0.01).of(keypoints), np.arange(501))
+    np.testing.assert_array_equal(RadiusIndex(keypoints[:500], 0.01).of(keypoints[:500]), np.arange(500))
 
 
 @pytest.mark.parametrize("wrong", [{"max_error": 0}, {"cell_size": -1}, {"max_keypoints": 0}])

@@ -1,4 +1,4 @@
-"""`pdc-sfm train calibrate`: from folders to weights that hold a judge."""
+"""`pdc-sfm train calibrate`: from folders to weights that hold a confidence head."""
 
 import functools
 
@@ -39,7 +39,7 @@ def test_every_kind_has_pairs_to_fit_and_others_to_judge(photos):
         assert np.array_equal(fitting[0].flow, next(iter(kind.fitting)).flow)  # the same again
 
 
-def test_the_command_adds_a_judge_and_leaves_the_network(photos, tmp_path, monkeypatch, capsys):
+def test_the_command_adds_a_confidence_head_and_leaves_the_network(photos, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(calibration, "fit", functools.partial(calibration.fit, steps=20))
     output = tmp_path / "judged.safetensors"
     command = ["train", "calibrate", "--weights", str(built_in_path()), "--photos", str(photos), "--pairs", "2"]
@@ -49,15 +49,15 @@ def test_the_command_adds_a_judge_and_leaves_the_network(photos, tmp_path, monke
     assert "moving objects: largest gap" in said
     before, after = read_checkpoint(built_in_path()), read_checkpoint(output)
     assert after.complete
-    for name, tensor in before.without_judge().tensors.items():
+    for name, tensor in before.without_confidence_head().tensors.items():
         assert torch.equal(tensor.float(), after.tensors[name].float()), name
-    assert load_network(output).judge is not None
+    assert load_network(output).confidence_head is not None
 
 
 def test_training_goes_on_from_the_network_alone():
     settings = load_settings(TrainSettings, preset_path("compact", "train"), ["start_from=compact"])
-    assert load_network().judge is not None
-    assert initial_network(settings).judge is None
+    assert load_network().confidence_head is not None
+    assert initial_network(settings).head is None
 
 
 def test_an_empty_folder_is_answered_in_one_line(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Calibration: a judge's word is the share of right cells, and nothing but the confidence changes."""
+"""Calibration: a confidence head's word is the share of right cells, and nothing but the confidence changes."""
 
 from dataclasses import replace
 
@@ -9,37 +9,44 @@ import torch
 
 from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.matches.select import highest_p_r
-from pdc_sfm.network.confidence_head import EVIDENCE, HIGHEST, LITERAL, Judge, mixture_stating, stated
+from pdc_sfm.network.confidence_head import (
+    CONFIDENCE_FEATURES,
+    HIGHEST,
+    LITERAL,
+    ConfidenceHead,
+    mixture_stating,
+    stated,
+)
 from pdc_sfm.network.mixture import p_r
-from pdc_sfm.synthetic.pairs import PairSettings, fixed_pairs
+from pdc_sfm.synthetic.pairs import SyntheticPairSettings, fixed_pairs
 from pdc_sfm.synthetic.warps import WarpSettings
-from pdc_sfm.training.calibration import Observations, fit, judged, largest_gap, observe, reliability
+from pdc_sfm.training.calibration import Observations, fit, head_confidence, largest_gap, observe, reliability
 from pdc_sfm.weights import load_network
 
 
 def observations(seed, count=200_000):
     """Cells that are right with a probability that two of the numbers known of them give; what was stated boasts."""
     generator = torch.Generator().manual_seed(seed)
-    evidence = torch.randn(count, EVIDENCE, generator=generator) * 3 + 5
+    evidence = torch.randn(count, CONFIDENCE_FEATURES, generator=generator) * 3 + 5
     odds = (evidence[:, 0] - 5) / 2 + (evidence[:, 7] - 5) / 3
     right = torch.rand(count, generator=generator) < torch.sigmoid(odds)
     return Observations(evidence, stated(odds + 1.5), right)
 
 
-def test_a_judge_finds_how_likely_cells_are_right():
-    judge = fit([observations(0), observations(1)], (8,), steps=400)
+def test_a_confidence_head_finds_how_likely_cells_are_right():
+    head = fit([observations(0), observations(1)], (8,), steps=400)
     seen = observations(2)
     assert largest_gap(reliability(seen.stated, seen.right)) > 0.1
-    assert largest_gap(reliability(judged(judge, seen), seen.right)) < 0.03
+    assert largest_gap(reliability(head_confidence(head, seen), seen.right)) < 0.03
 
 
 def test_kinds_count_alike_however_many_cells_they_have():
     """Of two kinds that contradict each other, one a hundred times the size, the truth lies in the middle."""
-    evidence = torch.zeros(100_000, EVIDENCE)
+    evidence = torch.zeros(100_000, CONFIDENCE_FEATURES)
     kinds = [Observations(evidence, evidence[:, 0], torch.ones(100_000, dtype=torch.bool))]
     kinds += [Observations(evidence[:1000], evidence[:1000, 0], torch.zeros(1000, dtype=torch.bool))]
-    judge = fit(kinds, (4,), steps=200)
-    assert judge(torch.zeros(1, EVIDENCE, 1, 1)).item() == pytest.approx(0, abs=0.05)
+    head = fit(kinds, (4,), steps=200)
+    assert head(torch.zeros(1, CONFIDENCE_FEATURES, 1, 1)).item() == pytest.approx(0, abs=0.05)
 
 
 def test_reliability_counts_every_cell_once_up_to_the_highest_value():
@@ -59,7 +66,7 @@ def test_what_is_stated_is_the_probability_and_where_no_mixture_can_state_it_kee
     assert said.max() < HIGHEST == pytest.approx(highest_p_r(1.0))
 
 
-def test_the_mixture_states_what_the_judge_says():
+def test_the_mixture_states_what_the_confidence_head_says():
     p1 = torch.linspace(0.02, 0.57, 56).view(1, 1, 7, 8)
     log_var = torch.stack((torch.zeros(7, 8), torch.linspace(1, 12, 56).view(7, 8)))[None]
     assert torch.allclose(p_r(*mixture_stating(p1, log_var)), p1, atol=1e-5)
@@ -81,11 +88,13 @@ class Noise:
 
 @pytest.fixture(scope="module")
 def seen():
-    """The built-in network without its judge, and what it says of a small pair."""
+    """The built-in network without its confidence head, and what it says of a small pair."""
     network = load_network()
-    network.judge = None
+    network.confidence_head = None
     view = WarpSettings(homography=1, affine=0, tps=0, mixed=0, moderate=1, rotated=0, strong=0, moderate_rotation=5)
-    settings = PairSettings(size=(256, 320), objects=0, perturbations=False, unrelated=0, mask="none", warp=view)
+    settings = SyntheticPairSettings(
+        size=(256, 320), objects=0, perturbations=False, unrelated=0, mask="none", warp=view
+    )
     pairs = list(fixed_pairs(Noise(), 1, 0, settings))
     estimator = Estimator(network)
     estimator = replace(estimator, settings=replace(estimator.settings, min_side=256))
@@ -95,21 +104,21 @@ def seen():
 def test_observations_are_of_cells_that_the_query_shows(seen):
     _, pairs, found = seen
     assert len(found.right) == pytest.approx(pairs[0].visible.sum() / 16, rel=0.1)
-    assert found.evidence.shape == (len(found.right), EVIDENCE)
+    assert found.evidence.shape == (len(found.right), CONFIDENCE_FEATURES)
     assert torch.isfinite(found.evidence).all()
     sure = found.stated > 0.3
     assert sure.sum() > 500
     assert found.right[sure].float().mean() > 0.8
 
 
-def test_the_estimate_says_what_the_judge_says_and_the_flow_stays(seen):
+def test_the_estimate_says_what_the_confidence_head_says_and_the_flow_stays(seen):
     estimator, pairs, _ = seen
     before = estimator.estimate(*(estimator.encode(image) for image in (pairs[0].reference, pairs[0].query)))
-    judge = Judge((4,))
-    torch.nn.init.zeros_(judge.layers[-1].weight)
-    torch.nn.init.constant_(judge.layers[-1].bias, -1.0)
+    head = ConfidenceHead((4,))
+    torch.nn.init.zeros_(head.layers[-1].weight)
+    torch.nn.init.constant_(head.layers[-1].bias, -1.0)
     network = load_network()
-    network.judge = judge
+    network.confidence_head = head
     judged_by = replace(estimator, network=network)
     after = judged_by.estimate(*(judged_by.encode(image) for image in (pairs[0].reference, pairs[0].query)))
     assert np.array_equal(before.flow, after.flow)

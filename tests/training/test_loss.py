@@ -20,15 +20,15 @@ def to_query(xy):
     return xy @ JACOBIAN.T + SHIFT
 
 
-def cell_centres(cells, size):
-    """(h, w, 2) centres (i + .5) * s - .5 of a grid of (h, w) cells over an image of (height, width), in pixels."""
+def cell_centers(cells, size):
+    """(h, w, 2) centers (i + .5) * s - .5 of a grid of (h, w) cells over an image of (height, width), in pixels."""
     y = (np.arange(cells[0]) + 0.5) * size[0] / cells[0] - 0.5
     x = (np.arange(cells[1]) + 0.5) * size[1] / cells[1] - 0.5
     return np.stack(np.meshgrid(x, y), -1)
 
 
 def make_batch(pairs=2, size=(320, 384)):
-    xy = cell_centres(size, size)
+    xy = cell_centers(size, size)
     flow = torch.from_numpy((to_query(xy) - xy).transpose(2, 0, 1)).float().expand(pairs, 2, *size).clone()
     everywhere = torch.ones(pairs, *size, dtype=torch.bool)
     images = torch.zeros(pairs, 3, *size)
@@ -71,13 +71,13 @@ def true_flow_in_branch(level, xy, size):
     return (to_query(xy) - xy) * scale
 
 
-def test_stage_1_is_the_weighted_sum_of_minus_log_density_at_cell_centres():
+def test_stage_1_is_the_weighted_sum_of_minus_log_density_at_cell_centers():
     size = (320, 384)
     batch, levels = make_batch(2, size), pyramid(size)
     expected = 0.0
     for level, weight in zip(levels, (0.32, 0.08, 0.02, 0.01)):
         flow, log_var, logits = arrays(level)
-        truth = true_flow_in_branch(level, cell_centres(level.flow.shape[-2:], size), size)
+        truth = true_flow_in_branch(level, cell_centers(level.flow.shape[-2:], size), size)
         expected += weight * -np.log(density(flow, log_var, logits, truth)).sum() / 2
     assert training_loss(levels, batch, LossSettings()).total.item() == pytest.approx(expected, rel=1e-5)
 
@@ -102,7 +102,7 @@ def test_ground_truth_of_a_level_is_exact_between_pixels_and_for_sizes_the_netwo
     batch = make_batch(1, size)
     level = make_level(2, (32, 32), (256, 256), 1)
     target, valid, _ = level_ground_truth(level, batch, max_jump=6.0)
-    truth = true_flow_in_branch(level, cell_centres((32, 32), size), size)
+    truth = true_flow_in_branch(level, cell_centers((32, 32), size), size)
     assert valid.all()
     np.testing.assert_allclose(target[0].permute(1, 2, 0).numpy(), truth, atol=1e-3)
 
@@ -132,7 +132,7 @@ def test_cells_between_two_surfaces_are_left_out():
     size = (64, 64)
     batch, level = make_batch(1, size), make_level(1, (16, 16), size, 1)
     batch.flow[:] = 0
-    batch.flow[:, :, :, 30:] = 25.0  # an edge through cell 7, whose centre lies between pixels 29 and 30
+    batch.flow[:, :, :, 30:] = 25.0  # an edge through cell 7, whose center lies between pixels 29 and 30
     target, valid, _ = level_ground_truth(level, batch, max_jump=6.0)
     assert valid.all(1)[0].tolist() == [column != 7 for column in range(16)]
     assert set(target[0, :, :, [6, 8]].unique().tolist()) == {0.0, 25.0}
@@ -142,7 +142,7 @@ def test_the_flow_only_baseline_learns_by_l1():
     size = (64, 64)
     batch, level = make_batch(1, size), make_level(1, (16, 16), size, 1)
     plain = LevelOutput(1, level.flow, None, None, size, size)
-    truth = true_flow_in_branch(level, cell_centres((16, 16), size), size)
+    truth = true_flow_in_branch(level, cell_centers((16, 16), size), size)
     expected = np.abs(arrays(level)[0] - truth).sum()
     settings = LossSettings(level_weights=(1,), outlier_weight=1.0)
     assert training_loss([plain], batch, settings).total.item() == pytest.approx(expected, rel=1e-5)
@@ -166,7 +166,7 @@ def test_the_robust_flow_loss_is_the_quartic_root_and_decays_to_nothing():
     batch, level = make_batch(1, size), make_level(1, (16, 16), size, 1)
     settings = LossSettings(level_weights=(1,), robust_flow_weight=2.0, robust_flow_until=100)
     without = training_loss([level], batch, LossSettings(level_weights=(1,))).total.item()
-    truth = true_flow_in_branch(level, cell_centres((16, 16), size), size)
+    truth = true_flow_in_branch(level, cell_centers((16, 16), size), size)
     robust = ((((arrays(level)[0] - truth) ** 2).sum(-1) + 0.01) ** 0.25).sum()
     for iteration, weight in ((0, 2.0), (50, 1.0), (100, 0.0), (500, 0.0)):
         total = training_loss([level], batch, settings, iteration).total.item()
@@ -180,7 +180,7 @@ def test_stage_2_compares_at_the_images_resolution():
     constant = (x[:, :, :1, :1].expand(-1, -1, 16, 16) for x in (level.flow, level.log_var, level.logits))
     level = LevelOutput(1, *constant, size, size)
     flow, log_var, logits = (x[:, :1, :1] for x in arrays(level))
-    truth = true_flow_in_branch(level, cell_centres(size, size), size)
+    truth = true_flow_in_branch(level, cell_centers(size, size), size)
     expected = -np.log(density(flow, log_var, logits, truth[None])).sum()
     settings = LossSettings(resolution="image", level_weights=(1,))
     assert training_loss([level], batch, settings).total.item() == pytest.approx(expected, rel=1e-5)

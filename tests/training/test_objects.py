@@ -18,10 +18,10 @@ FRAME = Frame(80, 100)
 SHIFT = np.array([5.0, 3.0], np.float32)  # motion of the background: integers, so that targets are pixels
 
 
-def square(side: int, colour=(255, 0, 0)) -> np.ndarray:
+def square(side: int, color=(255, 0, 0)) -> np.ndarray:
     """An opaque square of `side` pixels with a transparent rim of one pixel."""
     rgba = np.zeros((side + 2, side + 2, 4), np.uint8)
-    rgba[1:-1, 1:-1] = (*colour, 255)
+    rgba[1:-1, 1:-1] = (*color, 255)
     return rgba
 
 
@@ -173,9 +173,9 @@ def test_a_pasted_cutout_is_where_its_map_says_and_nothing_else_changes():
     assert (image == 50).all()
 
 
-def test_a_small_copy_is_averaged_and_no_colour_from_outside_the_outline_bleeds_in():
+def test_a_small_copy_is_averaged_and_no_color_from_outside_the_outline_bleeds_in():
     rgba = square(32, (200, 200, 200))
-    rgba[rgba[..., 3] == 0] = (0, 255, 0, 0)  # a colour that must never be seen
+    rgba[rgba[..., 3] == 0] = (0, 255, 0, 0)  # a color that must never be seen
     image = np.full((80, 100, 3), 200, np.uint8)
     paste(image, rgba, np.array([[0.3, 0, 40.2], [0, 0.3, 31.7]]))
     assert (np.abs(image.astype(int) - 200) <= 1).all()

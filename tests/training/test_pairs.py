@@ -9,13 +9,13 @@ from photo_fakes import WavePhotos
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.settings import load_settings
-from pdc_sfm.synthetic.pairs import Pair, PairSettings, make_pair, sample, validation_pairs
+from pdc_sfm.synthetic.pairs import SyntheticPair, SyntheticPairSettings, make_pair, sample, validation_pairs
 from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
 from pdc_sfm.synthetic.photometric import PhotometricSettings
 from pdc_sfm.synthetic.warps import KINDS, Frame, WarpSettings
 from pdc_sfm.training.preview import reconstruct
 
-PLAIN = PairSettings(
+PLAIN = SyntheticPairSettings(
     size=(128, 160), objects=0, perturbations=False, unrelated=0, photometric=PhotometricSettings(strength=0)
 )
 PHOTOS = WavePhotos()
@@ -25,17 +25,17 @@ def kind_only(kind: str) -> WarpSettings:
     return WarpSettings(**{name: float(name == kind) for name in KINDS})
 
 
-def pairs(settings: PairSettings, n: int = 10, photos=PHOTOS) -> list[Pair]:
+def pairs(settings: SyntheticPairSettings, n: int = 10, photos=PHOTOS) -> list[SyntheticPair]:
     return [make_pair(photos, None, settings, np.random.default_rng([1, i])) for i in range(n)]
 
 
-def difference(pair: Pair, shift: float = 0.0) -> np.ndarray:
-    """Grey levels between the reference and the query warped by the flow, at visible pixels."""
+def difference(pair: SyntheticPair, shift: float = 0.0) -> np.ndarray:
+    """Gray levels between the reference and the query warped by the flow, at visible pixels."""
     warped = reconstruct(replace(pair, flow=pair.flow + np.float32(shift)))
     return np.abs(pair.reference.astype(float) - warped).mean(-1)[pair.visible]
 
 
-def displacement(pair: Pair) -> np.ndarray:
+def displacement(pair: SyntheticPair) -> np.ndarray:
     """The constant error of the flow, in pixels, that best explains what differs.
 
     Least squares on the gradient, beside the Laplacian, because the two images are not equally sharp.
@@ -107,7 +107,7 @@ def test_no_two_distant_pixels_of_the_injective_mask_go_to_one_place():
             cell = np.floor(target * 2).astype(np.int64) @ [1, 100_003]  # half pixels of the query
             order = np.argsort(cell, kind="stable")
             same = np.diff(cell[order]) == 0
-            apart = np.abs(np.diff(source[order], axis=0)).max(-1) > 12  # neighbours may share a cell
+            apart = np.abs(np.diff(source[order], axis=0)).max(-1) > 12  # neighbors may share a cell
             met[mask] += int((same & apart).sum())
     assert met["none"] > 500
     assert met["injective"] <= 0.03 * met["none"]  # edges, where a cell straddles an outline
@@ -125,7 +125,7 @@ def test_unrelated_pairs_come_in_their_share_and_ask_for_no_flow():
 
 
 def test_a_pair_is_fixed_by_its_random_numbers():
-    settings = replace(PairSettings(), size=(96, 96))
+    settings = replace(SyntheticPairSettings(), size=(96, 96))
     first, again = pairs(settings, 4), pairs(settings, 4)
     for one, other in zip(first, again):
         assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(one))
@@ -161,13 +161,15 @@ def test_a_smaller_view_is_averaged_not_aliased():
 
 
 def test_settings_are_read_from_words_and_checked():
-    settings = load_settings(PairSettings, None, ["mask=occlusion", "objects=2", "size=256,384", "warp.max_zoom=2"])
+    settings = load_settings(
+        SyntheticPairSettings, None, ["mask=occlusion", "objects=2", "size=256,384", "warp.max_zoom=2"]
+    )
     assert settings.mask == "occlusion"
     assert settings.size == (256, 384)
     assert settings.warp.max_zoom == 2
     for words in (["objects=5"], ["mask=all"], ["unrelated=1.5"], ["size=16,16"]):
         with pytest.raises(SettingsError, match=words[0].split("=")[0]):
-            load_settings(PairSettings, None, words)
+            load_settings(SyntheticPairSettings, None, words)
 
 
 def test_on_real_photographs_the_reconstruction_is_the_reference(shared):

@@ -1,4 +1,4 @@
-"""Folders as users have them: with files that are no photographs, tiny, blank or grey."""
+"""Folders as users have them: with files that are no photographs, tiny, blank or gray."""
 
 import cv2
 import numpy as np
@@ -14,7 +14,7 @@ from pdc_sfm.synthetic.photographs import MAX_SIDE, held_out, open_cutouts, open
 def folder(tmp_path):
     for n in range(3):
         write_image(tmp_path / f"street_{n}.png", waves(n, (120, 160)))
-    write_image(tmp_path / "grey.png", waves(0, (120, 160))[..., 0])
+    write_image(tmp_path / "gray.png", waves(0, (120, 160))[..., 0])
     write_image(tmp_path / "tiny.png", waves(0, (40, 160)))
     write_image(tmp_path / "blank.png", np.full((120, 160, 3), 90, np.uint8))
     (tmp_path / "broken.jpg").write_bytes(b"not an image")
@@ -24,7 +24,7 @@ def folder(tmp_path):
 
 def test_unusable_photographs_are_left_out_and_counted_by_reason(folder):
     photos = open_photographs(folder, "all")
-    assert photos.names == ["grey.png", "street_0.png", "street_1.png", "street_2.png"]
+    assert photos.names == ["gray.png", "street_0.png", "street_1.png", "street_2.png"]
     assert photos.skipped == {
         "blank.png": "blank",
         "broken.jpg": "unreadable",
@@ -35,12 +35,12 @@ def test_unusable_photographs_are_left_out_and_counted_by_reason(folder):
     assert "skipped 4 (1 blank, 2 unreadable, 1 smaller than 96 px; first: blank.png)" in photos.summary()
 
 
-def test_a_photograph_is_rgb_and_a_grey_one_has_three_equal_channels(folder):
+def test_a_photograph_is_rgb_and_a_gray_one_has_three_equal_channels(folder):
     photos = open_photographs(folder, "all")
     assert np.array_equal(photos[1], waves(0, (120, 160)))
-    grey = photos[0]
-    assert np.array_equal(grey[..., 0], grey[..., 1])
-    assert np.array_equal(grey[..., 0], waves(0, (120, 160))[..., 0])
+    gray = photos[0]
+    assert np.array_equal(gray[..., 0], gray[..., 1])
+    assert np.array_equal(gray[..., 0], waves(0, (120, 160))[..., 0])
 
 
 def test_large_photographs_are_shrunk(tmp_path):
@@ -77,7 +77,7 @@ def test_a_photograph_that_vanishes_is_named(folder):
         photos[2]
 
 
-def test_about_three_percent_are_held_out_in_blocks_of_neighbouring_numbers():
+def test_about_three_percent_are_held_out_in_blocks_of_neighboring_numbers():
     names = [f"series{s}_{n:05d}.jpg" for s in range(10) for n in range(5000)]
     held = [held_out(name) for name in names]
     assert 0.022 < np.mean(held) < 0.038

@@ -48,7 +48,7 @@ def test_night_is_dark_and_has_lamps():
 
 @pytest.mark.parametrize("change", [photometric.blur, photometric.motion_blur])
 def test_blurs_move_nothing(change):
-    """The centre of mass of a dot stays."""
+    """The center of mass of a dot stays."""
     dot = np.zeros((41, 41, 3), np.float32)
     dot[20, 20] = 1
     for seed in range(20):
@@ -58,7 +58,7 @@ def test_blurs_move_nothing(change):
         assert (spread * y).sum() / spread.sum() == pytest.approx(20, abs=0.3 if change is photometric.blur else 1e-4)
 
 
-def test_a_turn_of_hue_keeps_grey_grey():
+def test_a_turn_of_hue_keeps_gray_gray():
     assert photometric._hue(0.7) @ np.ones(3) == pytest.approx(np.ones(3))
     assert photometric._hue(0.7) @ photometric._hue(-0.7) == pytest.approx(np.eye(3))
 

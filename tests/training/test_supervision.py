@@ -12,7 +12,7 @@ from pdc_sfm.training.sources import MixedSource
 from pdc_sfm.training.supervision import ModelScene, RealPair, RealSource, SupervisionSettings, cut_out
 
 WIDTH, HEIGHT, FOCAL = 200, 160, 180.0
-PLAIN = PhotometricSettings(strength=0, grey=0, shading=0, shadow=0, night=0, motion=0)
+PLAIN = PhotometricSettings(strength=0, gray=0, shading=0, shadow=0, night=0, motion=0)
 
 
 def projection(xyz, translation):
@@ -97,10 +97,10 @@ def test_cut_outs_move_points_with_the_picture():
     import cv2
 
     for image, points in ((sample.reference, sample.points[:, :2]), (sample.query, sample.points[:, 2:])):
-        colours = cv2.remap(image, points[None], None, cv2.INTER_LINEAR)[0].astype(np.float64)
-        found = colours[:, :2] / (1, 2)
+        colors = cv2.remap(image, points[None], None, cv2.INTER_LINEAR)[0].astype(np.float64)
+        found = colors[:, :2] / (1, 2)
         distances = np.linalg.norm(found[:, None] - xy, axis=2).min(1)
-        assert np.median(distances) < 0.7  # colours are whole numbers
+        assert np.median(distances) < 0.7  # colors are whole numbers
 
 
 def test_too_few_points_make_no_sample():

@@ -49,7 +49,7 @@ def undisturbed(tmp_path_factory):
     """A run of 5 iterations through every change: descriptor warm-up, larger images, the backbone unfrozen."""
     settings = make_settings(
         descriptors={"iterations": 1, "samples": 32},
-        optimiser={**BASE["optimiser"], "unfreeze_at": 3},
+        optimizer={**BASE["optimizer"], "unfreeze_at": 3},
         sizes={"phases": [[0, 80, 1], [2, 96, 2]], "aspects": [1, 1.5]},
     )
     output = tmp_path_factory.mktemp("run")
@@ -195,7 +195,7 @@ def test_training_on_one_pair_lowers_its_loss():
 
 
 def test_the_backbone_waits_until_it_is_unfrozen():
-    settings = make_settings(optimiser={**BASE["optimiser"], "unfreeze_at": 1})
+    settings = make_settings(optimizer={**BASE["optimizer"], "unfreeze_at": 1})
     batch = collate([make_source(settings).sample(0, (64, 64))])
     stepper = Stepper(initial_network(settings), settings, torch.device("cpu"), Group())
     weight = stepper.network.backbone_high.backbone.stem.conv.weight
@@ -209,7 +209,7 @@ def test_the_backbone_waits_until_it_is_unfrozen():
 
 
 def test_batch_statistics_stay_once_they_are_frozen():
-    settings = make_settings(optimiser={**BASE["optimiser"], "freeze_statistics_at": 1})
+    settings = make_settings(optimizer={**BASE["optimizer"], "freeze_statistics_at": 1})
     batch = collate([make_source(settings).sample(0, (64, 64))])
     stepper = Stepper(initial_network(settings), settings, torch.device("cpu"), Group())
     norm = next(m for m in stepper.network.modules() if isinstance(m, torch.nn.BatchNorm2d))
@@ -247,17 +247,17 @@ def test_presets_load(name):
 def test_presets_of_the_paper_have_its_numbers():
     first, second = (load_settings(TrainSettings, preset_path(f"paper_stage{n}", "train")) for n in (1, 2))
     factor = first.schedule.factor
-    assert [first.optimiser.rate * factor(i) for i in (0, 132_999, 133_000, 240_000)] == [1e-4, 1e-4, 5e-5, 2.5e-5]
-    assert [second.optimiser.rate * second.schedule.factor(i) for i in (0, 210_000)] == [5e-5, 2.5e-5]
+    assert [first.optimizer.rate * factor(i) for i in (0, 132_999, 133_000, 240_000)] == [1e-4, 1e-4, 5e-5, 2.5e-5]
+    assert [second.optimizer.rate * second.schedule.factor(i) for i in (0, 210_000)] == [5e-5, 2.5e-5]
     assert (first.schedule.iterations, second.schedule.iterations) == (350_000, 225_000)
     assert (first.sizes.phases, second.sizes.phases) == (((0, 520, 15),), ((0, 520, 10),))
     assert (first.loss.level_weights, second.loss.level_weights) == ((0.32, 0.08, 0.02, 0.01), (0.08, 0.08, 0.02, 0.02))
     assert (first.loss.resolution, second.loss.resolution) == ("level", "image")
-    assert not first.optimiser.learns_backbone(349_999)
-    assert second.optimiser.learns_backbone(0)
+    assert not first.optimizer.learns_backbone(349_999)
+    assert second.optimizer.learns_backbone(0)
     for settings in (first, second):
-        assert settings.optimiser.name == "adam"
-        assert settings.optimiser.weight_decay == 4e-4
+        assert settings.optimizer.name == "adam"
+        assert settings.optimizer.weight_decay == 4e-4
         assert (settings.pairs.objects, settings.pairs.object_probability, settings.pairs.mask) == (4, 0.8, "injective")
         assert settings.pairs.perturbations
         assert settings.network.global_iterations == settings.network.local_iterations == 3

@@ -68,10 +68,10 @@ def test_turns_keep_to_their_limit_but_for_the_upended_ones():
     assert turned.max() > 150
 
 
-def test_the_zoom_and_rotation_of_a_pose_are_those_at_the_image_centre():
+def test_the_zoom_and_rotation_of_a_pose_are_those_at_the_image_center():
     pose = Pose(rotation=math.radians(30), log_zoom=math.log(1.7), tilt=0.6, direction=1.1, focal=2.0)
-    at_centre = jacobian(lambda p: project(in_pixels(FRAME, pose.matrix()), p), np.array(FRAME.centre, np.float32))
-    assert np.linalg.det(at_centre) == pytest.approx(1.7**2, rel=1e-3)
+    at_center = jacobian(lambda p: project(in_pixels(FRAME, pose.matrix()), p), np.array(FRAME.center, np.float32))
+    assert np.linalg.det(at_center) == pytest.approx(1.7**2, rel=1e-3)
     flat = Pose(rotation=math.radians(30), log_zoom=math.log(1.7)).matrix()
     corner = flat @ [1, 0, 1]
     assert corner[:2] == pytest.approx([1.7 * math.cos(math.radians(30)), 1.7 * math.sin(math.radians(30))])
@@ -105,13 +105,13 @@ def test_a_homography_is_the_quotient_of_its_rows():
 def test_a_spline_passes_through_its_control_points_and_keeps_affine_maps():
     controls = np.array([[-1, -1], [0, -1], [1, -1], [-1, 1], [0, 0.3], [1, 1]], float)
     moves = np.random.default_rng(0).normal(0, 0.1, controls.shape)
-    pixels = (controls * FRAME.radius + FRAME.centre).astype(np.float32)
+    pixels = (controls * FRAME.radius + FRAME.center).astype(np.float32)
     landed = ThinPlate(FRAME, controls, moves)(pixels)
     assert landed == pytest.approx(pixels + FRAME.radius * moves, abs=1e-3)
     affine = controls @ np.array([[0.1, 0.05], [-0.02, 0.2]])
     anywhere = np.array([[11.5, 80.25], [100.0, 3.0]], np.float32)
     moved = ThinPlate(FRAME, controls, affine)(anywhere) - anywhere
-    assert moved == pytest.approx((anywhere - FRAME.centre) @ np.array([[0.1, 0.05], [-0.02, 0.2]]), abs=1e-3)
+    assert moved == pytest.approx((anywhere - FRAME.center) @ np.array([[0.1, 0.05], [-0.02, 0.2]]), abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from fake_matcher import FakeMatcher, write_images
-from fake_network import FakeNetwork, grey_images
+from fake_network import FakeNetwork, gray_images
 from h5_content import content
 from noting_matcher import Doubling, NotingMatcher
 
 from pdc_sfm.engine.pairing import exhaustive_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import ClusterError, ImageError
 from pdc_sfm.keypoints.export import export_keypoints
 from pdc_sfm.keypoints.types import KeypointSettings
@@ -30,7 +30,7 @@ if find_spec("ray") is None:  # not imported here: it reads its environment on i
 
 pytestmark = pytest.mark.slow
 TESTS = Path(__file__).resolve().parents[1]
-TWO = RunSettings(engine="ray", ray=RaySettings(workers=2, block=4))
+TWO = MatchingSettings(engine="ray", ray=RaySettings(workers=2, block=4))
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +103,11 @@ STOPPED = """
 import sys
 from noting_matcher import NotingMatcher
 from pdc_sfm.engine.pairing import exhaustive_pairs
-from pdc_sfm.engine.run import RunSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.settings import load_settings
 
 images, output, notes, address = sys.argv[1:]
-settings = load_settings(RunSettings, None, ["engine=ray", "ray.workers=2", "ray.block=1", f"ray.address={address}"])
+settings = load_settings(MatchingSettings, None, ["engine=ray", "ray.workers=2", "ray.block=1", f"ray.address={address}"])
 try:
     names = [f"db/{i:03d}.png" for i in range(9)]
     match_pairs(exhaustive_pairs(names), images, output, settings, matcher=NotingMatcher(notes, seconds=0.3))
@@ -162,8 +162,8 @@ def test_a_cluster_without_room_for_a_worker_is_one_line(cluster):
 def test_retrieval_and_keypoints_are_those_of_the_local_engine(cluster, tmp_path):
     images = tmp_path / "images"
     names = [f"{value}.png" for value in range(100, 120)]
-    grey_images(images, {name: int(name[:3]) for name in names})
-    settings = RetrievalSettings(candidates=8, best=4, min_side=48, readers=0, low_batch=5)
+    gray_images(images, {name: int(name[:3]) for name in names})
+    settings = RetrievalSettings(candidates=8, best=4, min_side=48, readers=0, coarse_batch=5)
     files = {}
     for engine in ("local", "ray"):
         where = {"engine": engine, "ray": RaySettings(workers=1, block=3)}

@@ -1,4 +1,4 @@
-"""A list is given out in blocks: each item once, neighbours to the same worker, nobody idle while there is work."""
+"""A list is given out in blocks: each item once, neighbors to the same worker, nobody idle while there is work."""
 
 import random
 
@@ -57,9 +57,9 @@ def test_blocks_of_a_lost_worker_come_again_before_the_rest_of_its_share():
     lost = [shares.take(0), shares.take(0)]
     shares.give_back(0, lost)
     assert shares.take(0) == Block(0, 10, 50)
-    assert items([Block(0, 10, 50), *(b for some in taken(shares, 2, random.Random(0)).values() for b in some)]) == list(
-        range(100)
-    )
+    assert items(
+        [Block(0, 10, 50), *(b for some in taken(shares, 2, random.Random(0)).values() for b in some)]
+    ) == list(range(100))
 
 
 def test_blocks_of_a_worker_lost_at_the_end_go_to_the_others():

@@ -128,7 +128,7 @@ def _parse_camera(words: list[str], where: str) -> pycolmap.Camera:
 
 
 def rays_of(camera: pycolmap.Camera, keypoints: np.ndarray) -> np.ndarray:
-    """(N, 2) COLMAP coordinates -> (N, 2) normalised coordinates; NaN where the camera model cannot be inverted."""
+    """(N, 2) COLMAP coordinates -> (N, 2) normalized coordinates; NaN where the camera model cannot be inverted."""
     if len(keypoints) == 0:
         return np.zeros((0, 2))
     return np.asarray(camera.cam_from_img(np.ascontiguousarray(keypoints, np.float64)))

@@ -10,7 +10,7 @@ from pdc_sfm.errors import FormatError
 _COUNT = struct.Struct("<Q")
 _IMAGE_HEAD = 4 + 7 * 8 + 4  # id, pose, camera
 _POINT_2D = 2 * 8 + 8
-_POINT_HEAD = 8 + 3 * 8 + 3 + 8  # id, position, colour, error
+_POINT_HEAD = 8 + 3 * 8 + 3 + 8  # id, position, color, error
 _TRACK_ELEMENT = 2 * 4
 _SMALLEST_CAMERA = 4 + 4 + 2 * 8 + 3 * 8
 _SMALL_COUNT = struct.Struct("<I")
@@ -31,7 +31,9 @@ def check_binary_model(folder: Path) -> None:
         except (struct.error, ValueError, IndexError, OverflowError):
             end = -1
         if end != len(data):
-            raise FormatError(f"{path} is damaged or cut off ({len(data)} bytes): make the model again, or copy it again")
+            raise FormatError(
+                f"{path} is damaged or cut off ({len(data)} bytes): make the model again, or copy it again"
+            )
 
 
 def _walk_cameras(data: bytes) -> int:

@@ -13,7 +13,7 @@ _VERTEX = np.dtype([("xyz", "<f4", 3), ("rgb", "u1", 3)])
 
 
 def model_points(model: pycolmap.Reconstruction) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (N, 3) float64 and colours (N, 3) uint8 of all points."""
+    """Positions (N, 3) float64 and colors (N, 3) uint8 of all points."""
     points, colors = np.zeros((model.num_points3D(), 3)), np.zeros((model.num_points3D(), 3), np.uint8)
     for row, point in enumerate(model.points3D.values()):
         points[row], colors[row] = point.xyz, point.color
@@ -21,7 +21,7 @@ def model_points(model: pycolmap.Reconstruction) -> tuple[np.ndarray, np.ndarray
 
 
 def remove_outliers(points: np.ndarray, neighbors: int = 20, deviations: float = 2.0) -> np.ndarray:
-    """(N,) bool: points whose mean distance to their neighbours is not far above the usual (statistical removal)."""
+    """(N,) bool: points whose mean distance to their neighbors is not far above the usual (statistical removal)."""
     from scipy.spatial import cKDTree
 
     if len(points) <= neighbors:
@@ -31,7 +31,7 @@ def remove_outliers(points: np.ndarray, neighbors: int = 20, deviations: float =
 
 
 def write_ply(path: Path | str, points: np.ndarray, colors: np.ndarray) -> None:
-    """Write (N, 3) points with (N, 3) uint8 colours as binary PLY."""
+    """Write (N, 3) points with (N, 3) uint8 colors as binary PLY."""
     vertices = np.empty(len(points), _VERTEX)
     vertices["xyz"], vertices["rgb"] = points, colors
     axes = "".join(f"property float {axis}\n" for axis in "xyz")

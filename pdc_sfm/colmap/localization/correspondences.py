@@ -18,7 +18,7 @@ class Correspondences:
     point_id: np.ndarray  # (C,) id in the model
     score: np.ndarray  # (C,) confidence, summed over the database images
     votes: np.ndarray  # (V, 2) row of a correspondence and index of a database image, sorted
-    num_matches: int  # before equal ones were united
+    num_matches: int  # before equal ones were concatenate
 
     def __len__(self) -> int:
         return len(self.keypoint)

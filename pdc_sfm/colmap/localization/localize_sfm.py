@@ -31,7 +31,7 @@ MOVED = 0.005  # of the larger side: as far as most keypoints of a model may be 
 
 @dataclasses.dataclass(frozen=True)
 class LocalizationSettings:
-    """How queries are localised and written."""
+    """How queries are localized and written."""
 
     pose: PoseSettings = dataclasses.field(default_factory=PoseSettings)
     fallback: Literal["none", "nearest"] = "none"  # nearest: a failed query gets the pose of its first retrieved image
@@ -55,7 +55,7 @@ class LocalizationResult:
 
     def __str__(self) -> str:
         queries = len(self.poses) + len(self.failed) - len(self.fallback)
-        text = f"{len(self.poses) - len(self.fallback)} of {queries} queries localised"
+        text = f"{len(self.poses) - len(self.fallback)} of {queries} queries localized"
         return text + (f", {len(self.fallback)} given their nearest image's pose" if self.fallback else "")
 
 
@@ -69,7 +69,7 @@ def localize(
     settings: LocalizationSettings | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> LocalizationResult:
-    """Localise queries (a list with intrinsics) by their matches with retrieved images; write poses and logs."""
+    """Localize queries (a list with intrinsics) by their matches with retrieved images; write poses and logs."""
     settings = settings or LocalizationSettings()
     cameras = queries if isinstance(queries, Mapping) else read_camera_list(queries)
     result_names(cameras, settings.prepend_camera_name)
@@ -85,7 +85,7 @@ def localize(
             return localize_query(item, lookup, settings.pose, settings.seed, config)
 
         threads = thread_count(settings.threads)
-        done = list(in_threads(attempt, progress(reader, "localisation", "query", len(cameras)), threads))
+        done = list(in_threads(attempt, progress(reader, "localization", "query", len(cameras)), threads))
         result = _collect(done, reader, settings.fallback)
         logs = {"features": Path(features), "matches": Path(matches), "retrieval": Path(retrieval)}
         tried = [item for item in done if isinstance(item, LocalizedQuery)]
@@ -96,7 +96,7 @@ def localize(
 
 
 class _QueryReader:
-    """Iterates over queries with their matches, or (name, reason) for those that have nothing to be localised by."""
+    """Iterates over queries with their matches, or (name, reason) for those that have nothing to be localized by."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ def _collect(done: list[LocalizedQuery | tuple[str, str]], reader: _QueryReader,
         left_out.append(f"{len(reader.missing_pairs)} retrieved pairs without matches (first: {first})")
     if not any(isinstance(item, LocalizedQuery) for item in done):
         reasons = sorted(set(failed.values()))
-        raise FormatError(f"no query has anything to be localised by: {reasons[0]}; do the inputs belong together?")
+        raise FormatError(f"no query has anything to be localized by: {reasons[0]}; do the inputs belong together?")
     return LocalizationResult(poses, failed, given, inliers, tuple(left_out))
 
 

@@ -1,4 +1,4 @@
-"""What is recorded of a localisation: hloc's log, and a plain record that the report reads."""
+"""What is recorded of a localization: hloc's log, and a plain record that the report reads."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def json_record(
     queries: dict[str, Any] = {}
     for item in done:
         name = item[0] if isinstance(item, tuple) else item.query.name
-        status = "fallback" if name in result.fallback else "failed" if name in result.failed else "localised"
+        status = "fallback" if name in result.fallback else "failed" if name in result.failed else "localized"
         entry: dict[str, Any] = {"status": status, "reason": result.failed.get(name, "")}
         if isinstance(item, LocalizedQuery):
             attempt = item.attempt or max(item.attempts, key=lambda a: a.num_inliers)

@@ -22,7 +22,7 @@ def refine_pose(
 ) -> pycolmap.Rigid3d:
     """Least squares of weighted reprojection errors under a Cauchy loss (scale in pixels), by Levenberg-Marquardt.
 
-    `rays` (C, 2) are normalised coordinates, `points` (C, 3) in the world, `weights` (C,) inverse variances.
+    `rays` (C, 2) are normalized coordinates, `points` (C, 3) in the world, `weights` (C,) inverse variances.
     """
     rotation, translation = cam_from_world.rotation.matrix(), np.asarray(cam_from_world.translation)
     damping = 1e-4

@@ -44,7 +44,7 @@ class PoseSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """One image to localise, with its matches to images of the model."""
+    """One image to localize, with its matches to images of the model."""
 
     name: str
     camera: pycolmap.Camera

@@ -34,11 +34,11 @@ from pdc_sfm.colmap.mapping.mappers import (
     mapper_threads,
     read_cameras,
 )
-from pdc_sfm.colmap.mapping.two_stage import thin_out, triangulate_all
+from pdc_sfm.colmap.mapping.two_stage import subsample_matches, triangulate_all
 from pdc_sfm.colmap.mapping.verification import VerificationSettings, unverified, verify_by_estimation
 from pdc_sfm.colmap.options import pipeline_options, thread_count
 from pdc_sfm.colmap.quiet import colmap_log
-from pdc_sfm.colmap.refinement.photometric import points_only, sharpen
+from pdc_sfm.colmap.refinement.photometric import points_only, refine_keypoints
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.files import atomic_folder, exclusive
 from pdc_sfm.progress import progress
@@ -46,8 +46,8 @@ from pdc_sfm.settings import require, to_dict
 
 FEW_PARTNERS = 4
 
-ENOUGH = 0.8  # of the images registered: cameras are not looked for again
-SURE = 0.55  # score of the matches used then; the highest is 0.57
+MIN_REGISTERED_RATIO = 0.8  # of the images registered: cameras are not looked for again
+HIGH_CONFIDENCE = 0.55  # score of the matches used then; the highest is 0.57
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,21 +65,23 @@ class ReconstructionSettings:
     mapping_keypoints: int | None = 8192
     # pairs with fewer than this share of the matches that link their images otherwise, and that these do not
     # confirm (things that look alike), find no cameras, only points; 0: all find cameras
-    weak_pairs: float = 0.6
+    min_support_ratio: float = 0.6
     # map again, with the same seed: without images whose intrinsics ran away, with fixed intrinsics where all did, and by
     # the surest matches alone where few images register
     retry: bool = True
-    sharpen: bool = True  # move observations to where the images themselves agree, then adjust once more
+    refine_keypoints: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # stray points stay in points.ply; the model keeps all
     seed: int = 0  # of RANSAC and of the mapper
-    reproducible: bool = True  # equal runs give equal maps: cameras are found on one thread; false: on all, for large sets
+    reproducible: bool = (
+        True  # equal runs give equal maps: cameras are found on one thread; false: on all, for large sets
+    )
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:
         require(self.min_score >= 0, f"min_score={self.min_score} must not be negative")
         top = self.mapping_keypoints
         require(top is None or top >= 100, f"mapping_keypoints={top} must be at least 100, or null for all")
-        require(0 <= self.weak_pairs <= 1, f"weak_pairs={self.weak_pairs} must be a share, 0 to 1")
+        require(0 <= self.min_support_ratio <= 1, f"min_support_ratio={self.min_support_ratio} must be a share, 0 to 1")
         require(self.threads >= 0, f"threads={self.threads} must not be negative (0: all cores)")
 
 
@@ -109,7 +111,7 @@ def reconstruct(
             _fill_database(folder / "database.db", images, inputs, settings)
         job = _Job(folder / "database.db", images, settings, mapper_options)
         models, cameras = job.run(), read_cameras(folder / "database.db")
-        few = models[0].num_reg_images() < ENOUGH * len(inputs.names)
+        few = models[0].num_reg_images() < MIN_REGISTERED_RATIO * len(inputs.names)
         if settings.retry and few and _some_are_surer(inputs, settings.min_score):
             models = _attempt_with_sure_matches(job, models, inputs)
         held = settings.camera.refine and _as_guessed(models[0], cameras)
@@ -144,7 +146,7 @@ def _some_are_surer(inputs: MappingInputs, min_score: float) -> bool:
     kinds = set()
     for pair in inputs.pairs:
         scores = inputs.matches.matches(*pair)[1]
-        kinds |= set((scores[scores >= min_score] >= SURE).tolist())
+        kinds |= set((scores[scores >= min_score] >= HIGH_CONFIDENCE).tolist())
         if len(kinds) == 2:
             return True
     return False
@@ -152,7 +154,7 @@ def _some_are_surer(inputs: MappingInputs, min_score: float) -> bool:
 
 def _attempt_with_sure_matches(job: _Job, models: Models, inputs: MappingInputs) -> Models:
     """Cameras by the surest matches alone, which lead astray less: the models of the attempt that has more images."""
-    path, settings = job.database.with_name("sure.db"), dataclasses.replace(job.settings, min_score=SURE)
+    path, settings = job.database.with_name("sure.db"), dataclasses.replace(job.settings, min_score=HIGH_CONFIDENCE)
     try:
         with db.writing(path):
             _fill_database(path, job.images, inputs, settings)
@@ -165,7 +167,7 @@ def _attempt_with_sure_matches(job: _Job, models: Models, inputs: MappingInputs)
     if other[0].num_reg_images() <= models[0].num_reg_images():
         return models
     job.dense = True  # points of all matches
-    job.notes |= {**attempt.notes, "cameras_from_matches_above": SURE}
+    job.notes |= {**attempt.notes, "cameras_from_matches_above": HIGH_CONFIDENCE}
     return other
 
 
@@ -219,8 +221,10 @@ class _Job:
         """All models that COLMAP finds, the one with most images first."""
         scratch = self.database.with_name("models")  # COLMAP writes every model it tries
         scratch.mkdir()
-        weak = thin_out(self.database, scratch / "thin.db", self.settings.mapping_keypoints, self.settings.weak_pairs)
-        self.dense, self.notes["weak_pairs"] = weak is not None, weak or 0
+        weak = subsample_matches(
+            self.database, scratch / "thin.db", self.settings.mapping_keypoints, self.settings.min_support_ratio
+        )
+        self.dense, self.notes["min_support_ratio"] = weak is not None, weak or 0
         chosen = scratch / "thin.db" if self.dense else self.database
         self.settings = settings = _settle_tracks(chosen, self.settings)
         mapper = map_incrementally if settings.mapper == "incremental" else map_globally
@@ -241,15 +245,15 @@ class _Job:
         threads, tracks = mapper_threads(settings), bool(settings.two_view_tracks)
         options = pipeline_options(settings.seed, threads, tracks, refine, extra)
         bundle = options.get_global_bundle_adjustment()
-        if settings.sharpen:
-            self.notes["sharpened"] = dataclasses.asdict(sharpen(model, self.images, bundle))
+        if settings.refine_keypoints:
+            self.notes["refined_keypoints"] = dataclasses.asdict(refine_keypoints(model, self.images, bundle))
         if not self.dense:
             return model
         dense = triangulate_all(pycolmap.Reconstruction(model), self.database, self.images, options)
         if dense.num_points3D() < model.num_points3D():  # cameras too close together for new points
             return model
-        if settings.sharpen:
-            sharpen(dense, self.images, points_only(bundle), rounds=1)
+        if settings.refine_keypoints:
+            refine_keypoints(dense, self.images, points_only(bundle), rounds=1)
         return dense
 
 

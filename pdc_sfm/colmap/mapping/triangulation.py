@@ -32,7 +32,7 @@ from pdc_sfm.colmap.mapping.verification import (
 )
 from pdc_sfm.colmap.options import pipeline_options, thread_count
 from pdc_sfm.colmap.quiet import colmap_log
-from pdc_sfm.colmap.refinement.photometric import points_only, sharpen
+from pdc_sfm.colmap.refinement.photometric import points_only, refine_keypoints
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import atomic_folder, exclusive
 from pdc_sfm.progress import progress
@@ -49,7 +49,9 @@ class TriangulationSettings:
     verification: VerificationSettings = dataclasses.field(default_factory=VerificationSettings)
     min_score: float = 0.0  # matches below are not used
     two_view_tracks: bool = False  # also points seen by two images only
-    sharpen: bool = True  # move observations to where the images themselves agree, then place the points once more
+    refine_keypoints: bool = (
+        True  # move observations to where the images themselves agree, then place the points once more
+    )
     keep_outliers: bool = False  # stray points stay in points.ply; the model keeps all
     seed: int = 0  # of RANSAC
     threads: int = 0  # 0: all cores
@@ -83,17 +85,21 @@ def triangulate(
         atomic_folder(output, SUMMARY) as folder,
         colmap_log(verbose),
     ):
-        absent = [name for name in inputs.names if not (Path(images) / name).is_file()] if settings.sharpen else []
+        absent = (
+            [name for name in inputs.names if not (Path(images) / name).is_file()] if settings.refine_keypoints else []
+        )
         if absent:
-            raise ImageError(f"{len(absent)} images are not in {images} (first: {absent[0]}); sharpen=false needs none")
+            raise ImageError(
+                f"{len(absent)} images are not in {images} (first: {absent[0]}); refine_keypoints=false needs none"
+            )
         with db.writing(folder / "database.db"):
             _fill_database(folder / "database.db", reference, inputs, settings)
         options = pipeline_options(settings.seed, settings.threads, settings.two_view_tracks, False, mapper_options)
         model = _run(reference, folder, Path(images), options)
         notes = {"settings": to_dict(settings), "inputs": named(images, features), "left_out": inputs.left_out}
-        if settings.sharpen:
+        if settings.refine_keypoints:
             bundle = points_only(options.get_global_bundle_adjustment())
-            notes["sharpened"] = dataclasses.asdict(sharpen(model, Path(images), bundle, rounds=1))
+            notes["refined_keypoints"] = dataclasses.asdict(refine_keypoints(model, Path(images), bundle, rounds=1))
         summary = summarize(model, len(posed))
         notes["doubts"] = doubts = find_doubts(model, summary)
         save_model(folder, model, summary, notes, settings.keep_outliers)

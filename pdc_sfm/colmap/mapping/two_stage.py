@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pycolmap
 
-from pdc_sfm.colmap.mapping.view_graph import strong_pairs, tracks
+from pdc_sfm.colmap.mapping.view_graph import supported_pairs, tracks
 
 
-def thin_out(database: Path, target: Path, keypoints: int | None, weak_pairs: float) -> int | None:
+def subsample_matches(database: Path, target: Path, keypoints: int | None, min_support_ratio: float) -> int | None:
     """Copy a database with the matches of strong pairs (`view_graph`) and of so many keypoints an image; None: of all.
 
     Kept are the keypoints of the longest tracks: the order of tracks is the same in all images, so that what is kept in
@@ -26,7 +26,7 @@ def thin_out(database: Path, target: Path, keypoints: int | None, weak_pairs: fl
     ids = [pycolmap.pair_id_to_image_pair(pair) for pair in pairs]
     inliers = [np.asarray(geometry.inlier_matches, np.int64).reshape(-1, 2) for geometry in geometries]
     nodes = [np.add(found, (starts[a], starts[b])) for (a, b), found in zip(ids, inliers)]
-    strong = strong_pairs(ids, nodes, sum(counts), weak_pairs)
+    strong = supported_pairs(ids, nodes, sum(counts), min_support_ratio)
     if strong.all() and (keypoints is None or max(counts, default=0) <= keypoints):
         return None
     track = tracks([some for some, is_strong in zip(nodes, strong) if is_strong], sum(counts))

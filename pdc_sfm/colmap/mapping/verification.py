@@ -37,7 +37,7 @@ def unverified(matches: np.ndarray) -> pycolmap.TwoViewGeometry:
 
 
 def epipolar_errors(essential: np.ndarray, rays0: np.ndarray, rays1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of each normalised point to the epipolar line of its partner, in the first and in the second image."""
+    """Distance of each normalized point to the epipolar line of its partner, in the first and in the second image."""
     homogeneous0, homogeneous1 = (np.c_[rays, np.ones(len(rays))] for rays in (rays0, rays1))
     lines1 = homogeneous0 @ essential.T  # (M, 3)
     lines0 = homogeneous1 @ essential

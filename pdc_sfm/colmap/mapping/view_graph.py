@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 CONFIRMED = 0.05  # of a pair's matches whose ends strong pairs join
 
 
-def strong_pairs(
+def supported_pairs(
     pairs: Sequence[tuple[int, int]], matches: Sequence[np.ndarray], keypoints: int, share: float
 ) -> np.ndarray:
     """(N,) bool: pairs with at least this share of the matches of the weakest step of the strongest way between its images,
@@ -26,7 +26,7 @@ def strong_pairs(
     The matches of a pair (M, 2) are numbers of keypoints, below `keypoints` in all images.
     """
     counts = np.array([len(found) for found in matches])
-    strong = counts >= share * strongest_ways(pairs, counts)
+    strong = counts >= share * bottleneck_matches(pairs, counts)
     if strong.all():
         return strong
     track = tracks([found for found, is_strong in zip(matches, strong) if is_strong], keypoints)
@@ -41,7 +41,7 @@ def tracks(matches: Sequence[np.ndarray], keypoints: int) -> np.ndarray:
     return connected_components(graph, directed=False)[1]
 
 
-def strongest_ways(pairs: Sequence[tuple[int, int]], matches: Sequence[int]) -> np.ndarray:
+def bottleneck_matches(pairs: Sequence[tuple[int, int]], matches: Sequence[int]) -> np.ndarray:
     """(N,) for each pair: the matches of the weakest step on the way between its images whose weakest step has most.
 
     Pairs are joined in order of their matches (Kruskal). The join that first connects two images is that step.

@@ -9,7 +9,7 @@ import pycolmap
 
 from pdc_sfm.colmap.io.point_lookup import NO_POINT, PointLookup
 
-NEIGHBOURS = 12  # points around a point that tell how the surface lies there
+NEIGHBORS = 12  # points around a point that tell how the surface lies there
 STEEPEST = 0.35  # cosine: surfaces seen more obliquely are taken to face the cameras, their direction is not known well
 
 
@@ -51,8 +51,8 @@ class Surfaces:
 def surfaces(model: pycolmap.Reconstruction, seen: Observations) -> Surfaces:
     """Fit a plane to the points around each point; its best image looks along the mean of all directions."""
     poses = {i: np.asarray(model.image(i).cam_from_world().matrix()) for i in np.unique(seen.image_id).tolist()}
-    centres = {i: -pose[:, :3].T @ pose[:, 3] for i, pose in poses.items()}
-    rays = _unit(seen.xyz[seen.point] - np.stack([centres[i] for i in seen.image_id.tolist()]))
+    centers = {i: -pose[:, :3].T @ pose[:, 3] for i, pose in poses.items()}
+    rays = _unit(seen.xyz[seen.point] - np.stack([centers[i] for i in seen.image_id.tolist()]))
     mean = np.stack([np.bincount(seen.point, rays[:, axis], len(seen.xyz)) for axis in range(3)], 1)
     mean = _unit(mean)
     central = (rays * mean[seen.point]).sum(1)
@@ -61,7 +61,7 @@ def surfaces(model: pycolmap.Reconstruction, seen: Observations) -> Surfaces:
     image_ids = seen.image_id[best].tolist()
     rotations = np.stack([poses[i][:, :3] for i in image_ids])
     focal = np.array([model.image(i).camera.mean_focal_length() for i in image_ids])
-    ray = seen.xyz - np.stack([centres[i] for i in image_ids])
+    ray = seen.xyz - np.stack([centers[i] for i in image_ids])
     pixel = np.einsum("ni,ni->n", rotations[:, 2], ray) / focal  # its size at the depth of the point
     across = rotations[:, :2] * pixel[:, None, None]  # parallel to the image
     normal = _normals(seen.xyz, mean)
@@ -70,10 +70,10 @@ def surfaces(model: pycolmap.Reconstruction, seen: Observations) -> Surfaces:
 
 
 def _normals(xyz: np.ndarray, view: np.ndarray) -> np.ndarray:
-    """Normals (N, 3) of the planes through each point's neighbours; `view` where these are seen too obliquely."""
+    """Normals (N, 3) of the planes through each point's neighbors; `view` where these are seen too obliquely."""
     from scipy.spatial import cKDTree
 
-    around = xyz[cKDTree(xyz).query(xyz, min(NEIGHBOURS, len(xyz)))[1]]
+    around = xyz[cKDTree(xyz).query(xyz, min(NEIGHBORS, len(xyz)))[1]]
     around = around - around.mean(1, keepdims=True)
     normals = np.linalg.eigh(np.einsum("nki,nkj->nij", around, around))[1][:, :, 0]
     oblique = np.abs((normals * view).sum(1)) < STEEPEST

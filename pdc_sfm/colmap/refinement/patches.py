@@ -8,10 +8,10 @@ HALF = 5  # a patch is 11 x 11 samples
 ITERATIONS = 10
 DONE = 0.02  # samples: a step below this is the last
 LONGEST_STEP = 1.0
-NOISE = 4.0  # grey values by which patches of the same surface differ
+NOISE = 4.0  # gray values by which patches of the same surface differ
 CONTRAST_NOISE = 0.2  # and of their contrast
-FAINTEST = 1.0  # grey values of contrast: below, nothing is alike
-INDEPENDENT = 0.25  # share of samples that tell something new: neighbours are alike
+FAINTEST = 1.0  # gray values of contrast: below, nothing is alike
+INDEPENDENT = 0.25  # share of samples that tell something new: neighbors are alike
 
 GRID = np.stack(np.meshgrid(*[np.arange(-HALF, HALF + 1)] * 2), -1).reshape(-1, 2).astype(np.float32)  # (S, 2), x y
 WINDOW = np.exp(-0.5 * (GRID**2).sum(1) / (0.6 * HALF) ** 2)
@@ -19,7 +19,7 @@ WINDOW = (WINDOW / WINDOW.sum()).astype(np.float32)
 
 
 def sample(image: np.ndarray, places: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Patches (n, S) of a grey image about places (n, 2), COLMAP coordinates; steps (n, 2, 2) are pixels a sample.
+    """Patches (n, S) of a gray image about places (n, 2), COLMAP coordinates; steps (n, 2, 2) are pixels a sample.
 
     `steps[:, 0]` is one sample to the right, `steps[:, 1]` one sample down.
     """
@@ -33,7 +33,7 @@ def sample(image: np.ndarray, places: np.ndarray, steps: np.ndarray) -> np.ndarr
     return upper * (1 - y) + lower * y
 
 
-def lay_over(
+def align_patches(
     image: np.ndarray, places: np.ndarray, steps: np.ndarray, templates: np.ndarray, sigma: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Move places (n, 2) until the image looks like the templates (n, S) there. Returns new places, correlations (n,).
@@ -41,7 +41,7 @@ def lay_over(
     Brightness and contrast are free. Places are known beforehand to `sigma` pixels: where a patch has no texture, or
     an edge only, they stay where they are, or on their place along the edge.
     """
-    template, contrast = _centred(templates)
+    template, contrast = _centerd(templates)
     slopes = _slopes(template)  # (n, S, 2)
     trust = INDEPENDENT * len(GRID) / (NOISE**2 + (CONTRAST_NOISE * contrast) ** 2)  # (n,)
     prior = steps @ steps.transpose(0, 2, 1) / sigma**2  # of a move in samples
@@ -52,7 +52,7 @@ def lay_over(
     active = np.arange(len(places))
     for _ in range(ITERATIONS):
         here = places[active] + np.einsum("na,nab->nb", moves[active], steps[active])
-        found, spread = _centred(sample(image, here, steps[active]))
+        found, spread = _centerd(sample(image, here, steps[active]))
         gain = contrast[active] / np.maximum(spread, FAINTEST)
         common = np.einsum("ns,ns,s->n", found, template[active], WINDOW)
         correlation[active] = common / np.maximum(spread * contrast[active], FAINTEST**2)
@@ -67,10 +67,10 @@ def lay_over(
     return places + np.einsum("na,nab->nb", moves, steps), correlation
 
 
-def _centred(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _centerd(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Patches (n, S) without their weighted mean, and their weighted deviation (n,)."""
-    centred = patches - (patches @ WINDOW)[:, None]
-    return centred, np.sqrt(centred**2 @ WINDOW)
+    centerd = patches - (patches @ WINDOW)[:, None]
+    return centerd, np.sqrt(centerd**2 @ WINDOW)
 
 
 def _slopes(patches: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """A model made exact by the images: observations move to where their surroundings look alike, cameras follow.
 
-Matches of a network are right to about half a pixel, and neighbours share their errors, so that bundle adjustment cannot
+Matches of a network are right to about half a pixel, and neighbors share their errors, so that bundle adjustment cannot
 average them away. But they are near enough for the images to tell the rest. Each point carries a small square of surface;
 its best image shows how it looks; in every other image the square is laid over what is seen there. The place of the match
 is the prior, so nothing moves where there is no texture. Then all is adjusted with a robust loss, and once more.
@@ -18,14 +18,14 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
-from pdc_sfm.colmap.refinement.observations import NEIGHBOURS, Observations, Surfaces, surfaces
-from pdc_sfm.colmap.refinement.patches import GRID, lay_over, sample
+from pdc_sfm.colmap.refinement.observations import NEIGHBORS, Observations, Surfaces, surfaces
+from pdc_sfm.colmap.refinement.patches import GRID, align_patches, sample
 from pdc_sfm.progress import progress
 
 ROUNDS = 2
 BLOCK = 50_000  # points at a time
 OPEN_IMAGES = 16
-ALIKE = 0.7  # correlation that a new place must reach
+MIN_NCC = 0.7  # correlation that a new place must reach
 FARTHEST = 3.0  # pixels that an observation may move, of images shrunk until errors are about half a pixel
 USUAL_ERROR = 0.5
 LOSS_SCALE = 0.5
@@ -34,7 +34,7 @@ MAX_ERROR, MIN_ANGLE = 4.0, 1.5  # pixels and degrees, COLMAP's own: what remain
 
 
 @dataclasses.dataclass(frozen=True)
-class Sharpening:
+class KeypointRefinement:
     """What was done to a model."""
 
     observations: int
@@ -42,15 +42,15 @@ class Sharpening:
     median_move: float  # pixels
 
 
-def sharpen(
+def refine_keypoints(
     model: pycolmap.Reconstruction, images: Path, options: pycolmap.BundleAdjustmentOptions, rounds: int = ROUNDS
-) -> Sharpening:
+) -> KeypointRefinement:
     """Move the observations of a model (its `points2D`) by what the images show, and adjust it. Works in place.
 
     `options` say what bundle adjustment may change, and with how many threads.
     """
-    if model.num_points3D() <= NEIGHBOURS:
-        return Sharpening(0, 0, 0.0)
+    if model.num_points3D() <= NEIGHBORS:
+        return KeypointRefinement(0, 0, 0.0)
     before = Observations.of(model)
     for _ in range(rounds):
         last, error = pycolmap.Reconstruction(model), _median_error(model)
@@ -64,10 +64,10 @@ def sharpen(
     moves = np.linalg.norm(Observations.of(model).places - before.places, axis=1)
     moved = moves[moves > 0]
     if not len(moved):
-        return Sharpening(len(moves), 0, 0.0)
+        return KeypointRefinement(len(moves), 0, 0.0)
     pycolmap.ObservationManager(model).filter_all_points3D(MAX_ERROR * _shrink(model), MIN_ANGLE)
     model.update_point_3d_errors()
-    return Sharpening(len(moves), len(moved), float(np.median(moved)))
+    return KeypointRefinement(len(moves), len(moved), float(np.median(moved)))
 
 
 def _ran_away(model: pycolmap.Reconstruction, error: float) -> bool:
@@ -171,7 +171,7 @@ def _move(model: pycolmap.Reconstruction, images: Path) -> tuple[Observations, n
     """Lay every observation over its point's best one. Returns those before, and which look alike (O,)."""
     seen = Observations.of(model)
     squares, shrink = surfaces(model, seen), _shrink(model)
-    read = functools.lru_cache(OPEN_IMAGES)(lambda image_id: _grey(images / model.image(image_id).name, shrink))
+    read = functools.lru_cache(OPEN_IMAGES)(lambda image_id: _gray(images / model.image(image_id).name, shrink))
     order = np.argsort(seen.image_id[squares.best], kind="stable")  # blocks of points seen by few images
     block_of = np.empty(len(order), np.int64)
     block_of[order] = np.arange(len(order)) // BLOCK
@@ -193,8 +193,8 @@ def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, 
     for image_id in np.unique(seen.image_id[best]).tolist():
         mine = np.flatnonzero(seen.image_id[best] == image_id)
         steps, known[mine] = _project_steps(model, image_id, seen.xyz[points[mine]], squares.steps[points[mine]])
-        grey, scale = read(image_id)
-        templates[mine] = sample(grey, seen.places[best[mine]] * scale, steps)
+        gray, scale = read(image_id)
+        templates[mine] = sample(gray, seen.places[best[mine]] * scale, steps)
     others = squares.best[seen.point[rows]] != rows
     for image_id in np.unique(seen.image_id[rows]).tolist():
         mine = np.flatnonzero(others & (seen.image_id[rows] == image_id))
@@ -202,10 +202,10 @@ def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, 
             continue
         which = rows[mine]
         steps, shown = _project_steps(model, image_id, seen.xyz[seen.point[which]], squares.steps[seen.point[which]])
-        grey, scale = read(image_id)
+        gray, scale = read(image_id)
         old = seen.places[which] * scale
-        new, correlation = lay_over(grey, old, steps, templates[local[mine]])
-        good = (correlation > ALIKE) & (np.linalg.norm(new - old, axis=1) < FARTHEST) & shown & known[local[mine]]
+        new, correlation = align_patches(gray, old, steps, templates[local[mine]])
+        good = (correlation > MIN_NCC) & (np.linalg.norm(new - old, axis=1) < FARTHEST) & shown & known[local[mine]]
         points2D = model.image(image_id).points2D
         for index, place in zip(seen.index[which[good]].tolist(), new[good] / scale):
             points2D[index].xy = place
@@ -226,14 +226,14 @@ def _project_steps(model, image_id: int, xyz: np.ndarray, steps: np.ndarray) -> 
     return np.where(shown[:, None, None], seen, np.eye(2)), shown
 
 
-def _grey(path: Path, shrink: float) -> tuple[np.ndarray, np.ndarray]:
-    """A grey image (H, W) float32, slightly smoothed as interpolation needs it, and its size by that of the original."""
+def _gray(path: Path, shrink: float) -> tuple[np.ndarray, np.ndarray]:
+    """A gray image (H, W) float32, slightly smoothed as interpolation needs it, and its size by that of the original."""
     import cv2
 
     from pdc_sfm.images import read_image
 
-    grey = cv2.cvtColor(read_image(path), cv2.COLOR_RGB2GRAY).astype(np.float32)
-    size = grey.shape[1], grey.shape[0]
+    gray = cv2.cvtColor(read_image(path), cv2.COLOR_RGB2GRAY).astype(np.float32)
+    size = gray.shape[1], gray.shape[0]
     if shrink > 1:
-        grey = cv2.resize(grey, [max(1, round(side / shrink)) for side in size], interpolation=cv2.INTER_AREA)
-    return cv2.GaussianBlur(grey, (0, 0), 0.7), np.divide(grey.shape[::-1], size)
+        gray = cv2.resize(gray, [max(1, round(side / shrink)) for side in size], interpolation=cv2.INTER_AREA)
+    return cv2.GaussianBlur(gray, (0, 0), 0.7), np.divide(gray.shape[::-1], size)

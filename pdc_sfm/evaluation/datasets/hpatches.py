@@ -58,8 +58,8 @@ class _Dense:
 
     def __call__(self, reference: Size, query: Size) -> tuple[np.ndarray, np.ndarray]:
         points = transform(grid_points(self.size, self.size).reshape(-1, 2), rescale_matrix(self.size, reference))
-        centre = self.homography @ [reference[0] / 2, reference[1] / 2, 1.0]
-        landed = transform(points, self.homography / np.sign(centre[2]))
+        center = self.homography @ [reference[0] / 2, reference[1] / 2, 1.0]
+        landed = transform(points, self.homography / np.sign(center[2]))
         known = np.isfinite(landed).all(1)
         seen = known & inside(np.where(known[:, None], landed, -1e9), query)
         return points[seen], landed[seen]

@@ -10,7 +10,7 @@ from pdc_sfm.errors import FormatError
 from pdc_sfm.evaluation.flow_pairs import FlowPair
 from pdc_sfm.pixels import Size
 
-IMAGES = ("image_2", "colored_0", "image_0")  # 2015, 2012 in colour, 2012 in grey
+IMAGES = ("image_2", "colored_0", "image_0")  # 2015, 2012 in color, 2012 in gray
 
 
 def kitti_pairs(folder: Path) -> list[FlowPair]:

@@ -89,10 +89,10 @@ def quaternion(rotation: np.ndarray) -> np.ndarray:
 
 
 def nvm(database: list[Picture], seed: int) -> str:
-    """NVM_V3: cameras with quaternion and centre, then points with their true observations."""
+    """NVM_V3: cameras with quaternion and center, then points with their true observations."""
     lines = ["NVM_V3", "", str(len(database))]
     for name, shot, _ in database:
-        pose = " ".join(f"{x:.12f}" for x in (*quaternion(shot.camera.cam_from_world[:, :3]), *shot.camera.centre, 0.0))
+        pose = " ".join(f"{x:.12f}" for x in (*quaternion(shot.camera.cam_from_world[:, :3]), *shot.camera.center, 0.0))
         lines.append(f"{name} {shot.camera.focal:.8f} {pose} 0")
     points = list(_points([rendering for _, _, rendering in database], np.random.default_rng([seed, 4])))
     return _lines([*lines, "", str(len(points)), *points])

@@ -14,7 +14,7 @@ from pdc_sfm.settings import differences, to_dict
 RECORD = "scene.json"
 CONVENTION = (
     "x ~ K (R X + t), camera-from-world, metres; K in COLMAP's coordinates: the image's top-left corner is (0, 0), "
-    "the centre of its first pixel (0.5, 0.5)"
+    "the center of its first pixel (0.5, 0.5)"
 )
 
 

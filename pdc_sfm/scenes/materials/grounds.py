@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdc_sfm.scenes.materials.noise import blend, fractal, hashed, patches, rgb, shown, stripes, value_noise
-from pdc_sfm.scenes.materials.surface import Look, Spots
+from pdc_sfm.scenes.materials.surface import Appearance, Spots
 
 _SAND = rgb("#6b6256")
 _DIRT = rgb("#3d3831")
@@ -13,7 +13,7 @@ _MOSS = rgb("#5a6138")
 _CHALK = rgb("#d8d6cc")
 
 
-def setts(s: Spots) -> Look:
+def setts(s: Spots) -> Appearance:
     """Granite setts in rows; where params[1] > 0 in rings of that spacing around the texture's origin. params: seed, ring."""
     u, v = s.u, s.v
     ring = s.params[:, 1] > 0
@@ -44,10 +44,10 @@ def setts(s: Spots) -> Look:
     albedo = blend(albedo, filling, 0.9 * joint)
     albedo = _spots_and_spills(albedo, s, coat)
     slope = np.stack([-0.55 * fu, -0.55 * fv], 1) * (fade * (1 - joint))[:, None]
-    return Look(albedo, slope.astype(np.float32), cavity=1 - 0.4 * joint)
+    return Appearance(albedo, slope.astype(np.float32), cavity=1 - 0.4 * joint)
 
 
-def slabs(s: Spots) -> Look:
+def slabs(s: Spots) -> Appearance:
     """Pavement of large slabs. params: seed, slab length, slab width."""
     length, width = np.maximum(s.params[:, 1], 0.3), np.maximum(s.params[:, 2], 0.3)
     row = np.floor(s.v / width)
@@ -62,10 +62,10 @@ def slabs(s: Spots) -> Look:
     albedo = blend(albedo, _DIRT, 0.8 * joint)
     albedo = _spots_and_spills(albedo, s, coat)
     tilt = (np.stack([hashed(column, row, 755), hashed(column, row, 756)], 1) - 0.5) * (0.06 * fade)[:, None]
-    return Look(albedo, tilt, cavity=1 - 0.3 * joint)
+    return Appearance(albedo, tilt, cavity=1 - 0.3 * joint)
 
 
-def road(s: Spots) -> Look:
+def road(s: Spots) -> Appearance:
     """Worn asphalt with patches and repaired seams. params: seed."""
     grain = fractal(s.u, s.v, s.pixel, 0.02, 6, 0.95, 780)
     coat = fractal(s.u, s.v, s.pixel, 3.0, 7, 0.62, 785)
@@ -73,7 +73,7 @@ def road(s: Spots) -> Look:
     seam = np.clip(1 - np.abs(value_noise(s.u / 1.9, s.v / 2.6, 791)) / (0.006 + 0.4 * s.pixel), 0, 1) * 0.5
     seam *= np.minimum(0.012 / (0.006 + 0.4 * s.pixel), 1)
     albedo = s.tint * ((1 + 0.25 * grain + 0.2 * coat - patch) * (1 - seam))[:, None]
-    return Look(_spots_and_spills(albedo, s, coat))
+    return Appearance(_spots_and_spills(albedo, s, coat))
 
 
 def _spots_and_spills(albedo: np.ndarray, s: Spots, coat: np.ndarray) -> np.ndarray:
@@ -81,7 +81,7 @@ def _spots_and_spills(albedo: np.ndarray, s: Spots, coat: np.ndarray) -> np.ndar
     spill = np.clip(fractal(s.u + 50, s.v - 20, s.pixel, 1.8, 6, 0.6, 800) * 1.6 - 0.75, 0, 0.6)
     worn = 0.25 * patches(s.u, s.v, s.pixel, 0.9, 0.5, 830) + 0.25 * patches(s.u, s.v, s.pixel, 0.35, 0.35, 834)
     albedo = albedo * ((1 - spill) * (1 + worn))[:, None]
-    for size, chance, seed, colours in (
+    for size, chance, seed, colors in (
         (0.22, 0.25, 810, ("#2c2a27", "#cfcac0")),
         (0.55, 0.35, 820, ("#6f5536", "#8f7f50")),
     ):
@@ -94,5 +94,5 @@ def _spots_and_spills(albedo: np.ndarray, s: Spots, coat: np.ndarray) -> np.ndar
         inside = np.clip((radius - np.hypot(x, y * 1.7)) / np.maximum(s.pixel, 1e-4) + 0.5, 0, 1)
         inside *= (hashed(iu, iv, seed + 4) < chance) * np.minimum(radius / s.pixel, 1)
         tone = hashed(iu, iv, seed + 5)[:, None]
-        albedo = blend(albedo, rgb(colours[0]) * (1 - tone) + rgb(colours[1]) * tone, 0.8 * inside)
+        albedo = blend(albedo, rgb(colors[0]) * (1 - tone) + rgb(colors[1]) * tone, 0.8 * inside)
     return albedo

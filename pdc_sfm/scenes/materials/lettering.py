@@ -101,7 +101,7 @@ def _texts() -> tuple[np.ndarray, np.ndarray]:
 def lettered(
     x: np.ndarray, y: np.ndarray, word: np.ndarray, height: np.ndarray, weight: np.ndarray | float, pixel: np.ndarray
 ) -> np.ndarray:
-    """Coverage (n,) of a word centred at (0, 0) with letters of `height`; `weight` is the stroke's width in heights."""
+    """Coverage (n,) of a word centerd at (0, 0) with letters of `height`; `weight` is the stroke's width in heights."""
     letters, lengths = _texts()
     word = np.clip(word.astype(np.int64), 0, len(WORDS) - 1)
     unit = height / 6  # metres per grid step; a letter takes 5.6 steps

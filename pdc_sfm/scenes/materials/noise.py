@@ -92,7 +92,7 @@ def step(x: np.ndarray, pixel: np.ndarray) -> np.ndarray:
 
 
 def blend(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Colours a -> b, (n, 3) or (3,), by the share t (n,)."""
+    """Colors a -> b, (n, 3) or (3,), by the share t (n,)."""
     return a + (b - a) * t[:, None]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdc_sfm.scenes.materials.noise import blend, fractal, hashed, rgb, shown, step, stripes, value_noise
-from pdc_sfm.scenes.materials.surface import Look, Spots
+from pdc_sfm.scenes.materials.surface import Appearance, Spots
 
 _ROOM = rgb("#1d1b1a")
 _NET = rgb("#cfccc2")
@@ -19,7 +19,7 @@ _LAMP = np.array([1.0, 0.62, 0.27], np.float32)
 _TUBE = np.array([0.85, 0.95, 1.0], np.float32)
 
 
-def window(s: Spots) -> Look:
+def window(s: Spots) -> Appearance:
     """A casement window. params: width, height, seed, panes across, panes up. tint: the frame's paint."""
     width, height, seed = s.params[:, 0], s.params[:, 1], (s.params[:, 2] * 1000).astype(np.int64)
     across, up = np.maximum(s.params[:, 3], 1), np.maximum(s.params[:, 4], 1)
@@ -39,7 +39,7 @@ def window(s: Spots) -> Look:
     ripple = np.stack([value_noise(s.u * 5, s.v * 5, 905), value_noise(s.u * 5, s.v * 5, 906)], 1) * 0.006
     slope = (tilt + ripple) * (1 - frame)[:, None]
     albedo = blend(room * 0.55 if not s.night else room * 0.3, paint, frame) * shade[:, None]
-    return Look(albedo, slope.astype(np.float32), glow, mirror=0.09 * (1 - frame))
+    return Appearance(albedo, slope.astype(np.float32), glow, mirror=0.09 * (1 - frame))
 
 
 def _room(s: Spots, width: np.ndarray, height: np.ndarray, seed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +72,7 @@ def _room(s: Spots, width: np.ndarray, height: np.ndarray, seed: np.ndarray) -> 
     return room.astype(np.float32), lit.astype(np.float32)
 
 
-def shop(s: Spots) -> Look:
+def shop(s: Spots) -> Appearance:
     """A shop window: goods on shelves behind glass. params: width, height, seed, panes across. tint: the frame."""
     width, height, seed = s.params[:, 0], s.params[:, 1], (s.params[:, 2] * 1000).astype(np.int64)
     border = _border(s.u, s.v, width, height, 0.09, s.pixel)
@@ -113,10 +113,10 @@ def shop(s: Spots) -> Look:
     )
     lit = (hashed(seed, 21, 931) > 0.45)[:, None]
     glow = goods * _LAMP * 2.2 * lit * (1 - frame)[:, None] if s.night else None
-    return Look(blend(goods * 0.85, paint, frame), None, glow, mirror=0.08 * (1 - frame))
+    return Appearance(blend(goods * 0.85, paint, frame), None, glow, mirror=0.08 * (1 - frame))
 
 
-def door(s: Spots) -> Look:
+def door(s: Spots) -> Appearance:
     """A panelled door with a light above. params: width, height, seed. tint: paint."""
     width, height, seed = s.params[:, 0], s.params[:, 1], (s.params[:, 2] * 1000).astype(np.int64)
     leaf = np.minimum(height * 0.8, 2.2)
@@ -144,10 +144,10 @@ def door(s: Spots) -> Look:
     frame = np.maximum(_border(s.u, s.v, width, height, 0.05, s.pixel), step(0.05 - np.abs(s.v - leaf), s.pixel))
     albedo = blend(albedo, s.tint * 0.7, frame)
     glow = (_LAMP * 0.8) * (light * (hashed(seed, 3, 940) > 0.5))[:, None] if s.night else None
-    return Look(albedo, None, glow, mirror=0.06 * light)
+    return Appearance(albedo, None, glow, mirror=0.06 * light)
 
 
-def shutter(s: Spots) -> Look:
+def shutter(s: Spots) -> Appearance:
     """An opened shutter with slats. params: width, height, seed."""
     frame = _border(s.u, s.v, s.params[:, 0], s.params[:, 1], 0.06, s.pixel)
     frame = np.maximum(frame, step(0.04 - np.abs(s.v - s.params[:, 1] / 2), s.pixel))
@@ -155,7 +155,7 @@ def shutter(s: Spots) -> Look:
     wear = fractal(s.u + s.params[:, 2] * 13, s.v, s.pixel, 0.4, 6, 0.75, 950)
     peeled = np.clip(wear * 2 - 1.5, 0, 1)
     albedo = s.tint * ((1 + 0.2 * wear) * (1 - 0.5 * slats * (1 - frame)))[:, None]
-    return Look(blend(albedo, rgb("#9c9384"), 0.7 * peeled))
+    return Appearance(blend(albedo, rgb("#9c9384"), 0.7 * peeled))
 
 
 def _border(u, v, width, height, size, pixel) -> np.ndarray:

@@ -61,7 +61,7 @@ class Spots:
 
 
 @dataclass
-class Look:
+class Appearance:
     """How n places look: what they reflect, their tilt, what they emit, and how much of a mirror they are."""
 
     albedo: np.ndarray  # (n, 3) linear

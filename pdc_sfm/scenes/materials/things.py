@@ -6,7 +6,7 @@ import numpy as np
 
 from pdc_sfm.scenes.materials.lettering import BILLS, SHOPS, WORDS, lettered
 from pdc_sfm.scenes.materials.noise import blend, fractal, hashed, rgb, shown, step, stripes, value_noise
-from pdc_sfm.scenes.materials.surface import Look, Spots
+from pdc_sfm.scenes.materials.surface import Appearance, Spots
 
 _RUST = rgb("#6b4328")
 _PAPER = rgb("#d9d3c4")
@@ -32,13 +32,13 @@ _INKS = np.stack(
 )
 
 
-def metal(s: Spots) -> Look:
+def metal(s: Spots) -> Appearance:
     wear = fractal(s.u + s.params[:, 0], s.v, s.pixel, 0.25, 6, 0.75, 1000)
     rust = np.clip(wear * 1.2 - 0.5, 0, 0.7)
-    return Look(blend(s.tint * (1 + 0.2 * wear)[:, None], _RUST, rust), mirror=np.full(len(s), 0.015, np.float32))
+    return Appearance(blend(s.tint * (1 + 0.2 * wear)[:, None], _RUST, rust), mirror=np.full(len(s), 0.015, np.float32))
 
 
-def planks(s: Spots) -> Look:
+def planks(s: Spots) -> Appearance:
     """Boards along u. params: seed, board width."""
     wide = np.maximum(s.params[:, 1], 0.06)
     board = np.floor(s.v / wide)
@@ -46,36 +46,38 @@ def planks(s: Spots) -> Look:
     tone = hashed(board, (s.params[:, 0] * 100).astype(np.int64), 1012) - 0.5
     gap = stripes(s.v, wide, 0.008, s.pixel)
     wear = fractal(s.u + s.params[:, 0], s.v, s.pixel, 0.6, 5, 0.65, 1013)
-    return Look(s.tint * ((1 + 0.3 * grain + 0.35 * tone + 0.15 * wear) * (1 - 0.7 * gap))[:, None])
+    return Appearance(s.tint * ((1 + 0.3 * grain + 0.35 * tone + 0.15 * wear) * (1 - 0.7 * gap))[:, None])
 
 
-def fabric(s: Spots) -> Look:
-    """Striped cloth. params: seed, stripe period (0 none), second colour."""
+def fabric(s: Spots) -> Appearance:
+    """Striped cloth. params: seed, stripe period (0 none), second color."""
     period = np.maximum(s.params[:, 1], 1e-3)
     second = stripes(s.u, 2 * period, period, s.pixel) * (s.params[:, 1] > 0)
     weave = fractal(s.u, s.v, s.pixel, 0.012, 3, 0.9, 1020)
     dust = fractal(s.u + s.params[:, 0] * 7, s.v, s.pixel, 0.9, 6, 0.65, 1021)
     albedo = blend(s.tint, s.params[:, 2:5], second) * (1 + 0.1 * weave + 0.16 * dust)[:, None]
     sag = np.stack([value_noise(s.u * 1.7, s.v * 0.6, 1022), value_noise(s.u * 0.9, s.v * 1.9, 1023)], 1) * 0.14
-    return Look(albedo, sag.astype(np.float32))
+    return Appearance(albedo, sag.astype(np.float32))
 
 
-def leaf(s: Spots) -> Look:
+def leaf(s: Spots) -> Appearance:
     """A clump of leaves. params: seed."""
     tone = s.params[:, 0]
     edge = fractal(s.u + 9 * tone, s.v, s.pixel, 0.08, 4, 0.8, 1030)
     hue = blend(s.tint, s.tint * np.array([1.5, 1.12, 0.6], np.float32), np.clip(tone * 1.4 - 0.3, 0, 1))
-    return Look(hue * (0.75 + 0.5 * hashed((tone * 1e4).astype(np.int64), 1, 1031) + 0.35 * edge)[:, None])
+    return Appearance(hue * (0.75 + 0.5 * hashed((tone * 1e4).astype(np.int64), 1, 1031) + 0.35 * edge)[:, None])
 
 
-def bark(s: Spots) -> Look:
+def bark(s: Spots) -> Appearance:
     ridges = fractal(s.u, s.v / 5, s.pixel, 0.05, 5, 0.75, 1040)
     blotch = fractal(s.u, s.v, s.pixel, 0.35, 5, 0.6, 1041)
     slope = np.stack([0.6 * ridges, 0.1 * blotch], 1)
-    return Look(s.tint * (1 + 0.4 * ridges + 0.3 * blotch)[:, None], slope, cavity=np.clip(1 + 0.4 * ridges, 0.4, 1))
+    return Appearance(
+        s.tint * (1 + 0.4 * ridges + 0.3 * blotch)[:, None], slope, cavity=np.clip(1 + 0.4 * ridges, 0.4, 1)
+    )
 
 
-def sign(s: Spots) -> Look:
+def sign(s: Spots) -> Appearance:
     """A painted board with a word. params: width, height, word, seed. tint: the board; letters light or dark against it."""
     width, height = s.params[:, 0], s.params[:, 1]
     dark = s.tint.mean(1) > 0.2
@@ -89,10 +91,10 @@ def sign(s: Spots) -> Look:
     line = step(0.008 - np.abs(inset - 0.045), s.pixel)
     wear = fractal(s.u + s.params[:, 3] * 9, s.v, s.pixel, 0.5, 6, 0.68, 1051)
     albedo = blend(s.tint * (1 + 0.12 * wear)[:, None], ink, np.maximum(word, 0.8 * line))
-    return Look(albedo * (1 - 0.25 * np.clip(wear, 0, 1))[:, None])
+    return Appearance(albedo * (1 - 0.25 * np.clip(wear, 0, 1))[:, None])
 
 
-def poster(s: Spots) -> Look:
+def poster(s: Spots) -> Appearance:
     """A printed bill: shapes, a picture, words, torn edges. params: width, height, seed."""
     width, height, seed = s.params[:, 0], s.params[:, 1], (s.params[:, 2] * 1000).astype(np.int64)
 
@@ -132,38 +134,38 @@ def poster(s: Spots) -> Look:
         np.abs(x - 0.5), np.abs(y - 0.5)
     )
     albedo = blend(albedo, _PAPER * 0.8, step(torn - 1.15, 0.02 + s.pixel) * 0.9)
-    return Look(albedo * (0.95 + 0.12 * fractal(s.u, s.v, s.pixel, 0.25, 5, 0.7, 1068))[:, None])
+    return Appearance(albedo * (0.95 + 0.12 * fractal(s.u, s.v, s.pixel, 0.25, 5, 0.7, 1068))[:, None])
 
 
-def water(s: Spots) -> Look:
+def water(s: Spots) -> Appearance:
     ripple = (
         np.stack([fractal(s.u, s.v, s.pixel, 0.3, 4, 0.6, 1070), fractal(s.u, s.v, s.pixel, 0.3, 4, 0.6, 1075)], 1)
         * 0.07
     )
     floor = s.tint * (1 + 0.5 * fractal(s.u, s.v, s.pixel, 0.5, 5, 0.6, 1077))[:, None]
-    return Look(floor, ripple, mirror=np.full(len(s), 0.06, np.float32))
+    return Appearance(floor, ripple, mirror=np.full(len(s), 0.06, np.float32))
 
 
-def lantern(s: Spots) -> Look:
+def lantern(s: Spots) -> Appearance:
     glow = np.broadcast_to(_WARM * 9.0, (len(s), 3)) if s.night else None
-    return Look(
+    return Appearance(
         np.broadcast_to(rgb("#b9b6a6"), (len(s), 3)) * np.float32(0.8), None, glow, np.full(len(s), 0.08, np.float32)
     )
 
 
-def paint(s: Spots) -> Look:
+def paint(s: Spots) -> Appearance:
     """Smooth painted sheet, as of cars; params: seed, mirror."""
     dust = fractal(s.u + s.params[:, 0], s.v, s.pixel, 0.8, 5, 0.6, 1080)
-    return Look(s.tint * (1 + 0.08 * dust)[:, None], None, None, s.params[:, 1].copy())
+    return Appearance(s.tint * (1 + 0.08 * dust)[:, None], None, None, s.params[:, 1].copy())
 
 
-def cloth(s: Spots) -> Look:
+def cloth(s: Spots) -> Appearance:
     """Clothes, hair and skin. params: seed."""
     fold = fractal(s.u + 5 * s.params[:, 0], s.v * 0.6, s.pixel, 0.22, 5, 0.6, 1090)
-    return Look(s.tint * (1 + 0.25 * fold)[:, None], np.stack([0.35 * fold, 0.1 * fold], 1))
+    return Appearance(s.tint * (1 + 0.25 * fold)[:, None], np.stack([0.35 * fold, 0.1 * fold], 1))
 
 
-def clock(s: Spots) -> Look:
+def clock(s: Spots) -> Appearance:
     """A dial of radius params[0] about the texture's origin, hands by params[1] (hours)."""
     radius = s.params[:, 0]
     r, angle = np.hypot(s.u, s.v) / radius, np.arctan2(s.u, s.v)
@@ -178,10 +180,10 @@ def clock(s: Spots) -> Look:
         hands = np.maximum(hands, on * step(length * radius - along, s.pixel))
     albedo = blend(s.tint, rgb("#c19b40"), np.maximum(np.maximum(mark, rim), hands))
     glow = albedo * 0.5 if s.night else None
-    return Look(albedo, None, glow)
+    return Appearance(albedo, None, glow)
 
 
-def produce(s: Spots) -> Look:
+def produce(s: Spots) -> Appearance:
     """Fruit heaped in a crate. params: seed. tint: the fruit."""
     size = 0.075
     iu, iv = np.floor(s.u / size + 0.5 * (np.floor(s.v / size) % 2)), np.floor(s.v / size)
@@ -191,4 +193,4 @@ def produce(s: Spots) -> Look:
     fade = shown(size, s.pixel)
     ball = np.clip(1.25 - 2.2 * r * r, 0.25, 1)
     albedo = s.tint * ((0.7 + 0.6 * tone * fade) * (1 + (ball - 0.8) * fade))[:, None]
-    return Look(albedo, np.stack([-1.2 * fu * fade, -1.2 * fv * fade], 1).astype(np.float32))
+    return Appearance(albedo, np.stack([-1.2 * fu * fade, -1.2 * fv * fade], 1).astype(np.float32))

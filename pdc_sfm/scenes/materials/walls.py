@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdc_sfm.scenes.materials.noise import blend, fractal, hashed, patches, rgb, shown, step, stripes, value_noise
-from pdc_sfm.scenes.materials.surface import Look, Spots
+from pdc_sfm.scenes.materials.surface import Appearance, Spots
 
 _DIRT = rgb("#4a4338")
 _UNDERCOAT = rgb("#8f8474")
@@ -13,7 +13,7 @@ _MOSS = rgb("#5c6340")
 _MORTAR = rgb("#a89d8c")
 
 
-def plaster(s: Spots) -> Look:
+def plaster(s: Spots) -> Appearance:
     """Painted plaster: uneven coats, rain streaks, splashes near the ground, cracks, lost patches. params: seed; _drips."""
     seed = 100
     u, v = s.u + s.params[:, 0] * 37.7, s.v
@@ -34,10 +34,10 @@ def plaster(s: Spots) -> Look:
     rim = np.clip(1 - np.abs(patch - 0.88) / (0.03 + s.pixel), 0, 1) * shown(0.03, s.pixel)
     crack = _cracks(u, v, s.pixel, seed + 60)
     albedo = albedo * (1 - 0.45 * np.maximum(crack, 0.6 * rim))[:, None]
-    return Look(albedo, _grain_slope(u, v, s.pixel, 0.02, 0.10, seed + 80))
+    return Appearance(albedo, _grain_slope(u, v, s.pixel, 0.02, 0.10, seed + 80))
 
 
-def brick(s: Spots) -> Look:
+def brick(s: Spots) -> Appearance:
     """Running bond. params: seed, length, height of a brick."""
     length, height, joint = 0.25, 0.077, 0.011
     u = s.u + 0.004 * value_noise(s.u * 9, s.v * 9, 5)
@@ -59,10 +59,10 @@ def brick(s: Spots) -> Look:
     soot = np.clip(coat * 0.7 - 0.1, 0, 0.5) + 0.4 * np.exp(-np.maximum(s.height, 0) / 0.4) + 0.5 * _drips(s)
     albedo = blend(albedo, _DIRT, np.clip(soot, 0, 0.6))
     edge = _joint_slope(across * length, s.v, length, height, joint, s.pixel, 0.5)
-    return Look(albedo, edge + _grain_slope(s.u, s.v, s.pixel, 0.012, 0.12, 230), cavity=1 - 0.25 * mortar)
+    return Appearance(albedo, edge + _grain_slope(s.u, s.v, s.pixel, 0.012, 0.12, 230), cavity=1 - 0.25 * mortar)
 
 
-def ashlar(s: Spots) -> Look:
+def ashlar(s: Spots) -> Appearance:
     """Courses of cut stone. params: seed, block length, block height."""
     length, height, joint = np.maximum(s.params[:, 1], 0.3), np.maximum(s.params[:, 2], 0.15), 0.012
     row = np.floor(s.v / height)
@@ -79,17 +79,17 @@ def ashlar(s: Spots) -> Look:
     soot += 0.3 * np.exp(-np.maximum(s.height, 0) / 0.5)
     albedo = blend(albedo, _DIRT, np.clip(np.maximum(0.65 * joint_mask, soot), 0, 0.7))
     slope = _joint_slope(across * length, s.v, length, height, joint, s.pixel, 0.45)
-    return Look(albedo, slope + _grain_slope(s.u, s.v, s.pixel, 0.03, 0.16, 330), cavity=1 - 0.3 * joint_mask)
+    return Appearance(albedo, slope + _grain_slope(s.u, s.v, s.pixel, 0.03, 0.16, 330), cavity=1 - 0.3 * joint_mask)
 
 
-def stone(s: Spots) -> Look:
+def stone(s: Spots) -> Appearance:
     """Plain dressed stone for sills, cornices, kerbs and the fountain. params: seed."""
     albedo = s.tint * _stone_tone(s, s.u + s.params[:, 0] * 17, s.v + s.params[:, 0] * 5)[:, None]
     splash = np.exp(-np.maximum(s.height, 0) / 0.3) * 0.35
-    return Look(blend(albedo, _DIRT, splash), _grain_slope(s.u, s.v, s.pixel, 0.03, 0.16, 430))
+    return Appearance(blend(albedo, _DIRT, splash), _grain_slope(s.u, s.v, s.pixel, 0.03, 0.16, 430))
 
 
-def timber(s: Spots) -> Look:
+def timber(s: Spots) -> Appearance:
     """Old beams. params: seed, 1 if the grain runs along v."""
     upright = s.params[:, 1] > 0.5
     along, across = np.where(upright, s.v, s.u), np.where(upright, s.u, s.v) + s.params[:, 0]
@@ -97,10 +97,10 @@ def timber(s: Spots) -> Look:
     wear = fractal(along, across, s.pixel, 0.7, 5, 0.6, 510)
     split = np.clip(fractal(along / 20, across, s.pixel, 0.03, 3, 0.7, 520) - 0.75, 0, 0.4) * 2
     albedo = s.tint * ((1 + 0.32 * grain + 0.22 * wear) * (1 - split))[:, None]
-    return Look(albedo, _grain_slope(s.u, s.v, s.pixel, 0.02, 0.2, 530))
+    return Appearance(albedo, _grain_slope(s.u, s.v, s.pixel, 0.02, 0.2, 530))
 
 
-def tiles(s: Spots) -> Look:
+def tiles(s: Spots) -> Appearance:
     """Clay roof tiles, u along the eaves, v up the slope. params: seed."""
     wide, high = 0.21, 0.30
     row = np.floor(s.v / high)
@@ -123,7 +123,7 @@ def tiles(s: Spots) -> Look:
     gap = stripes(across * wide, wide, 0.014, s.pixel)
     albedo = albedo * (1 - 0.55 * np.maximum(lap, 0.8 * gap))[:, None]
     slope = np.stack([-0.7 * np.cos(2 * np.pi * fu) * fade, -0.12 * np.ones_like(fu)], 1)
-    return Look(albedo, slope.astype(np.float32))
+    return Appearance(albedo, slope.astype(np.float32))
 
 
 def _drips(s: Spots) -> np.ndarray:

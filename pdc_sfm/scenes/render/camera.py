@@ -42,7 +42,7 @@ class Camera:
         return np.array([[self.focal, 0, self.width / 2], [0, self.focal, self.height / 2], [0, 0, 1.0]])
 
     @property
-    def centre(self) -> np.ndarray:
+    def center(self) -> np.ndarray:
         return -self.cam_from_world[:, :3].T @ self.cam_from_world[:, 3]
 
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

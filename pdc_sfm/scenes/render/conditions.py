@@ -6,28 +6,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-Colour = tuple[float, float, float]
+Color = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Light of one time of one day, and one camera's answer to it. Colours are linear."""
+    """Light of one time of one day, and one camera's answer to it. Colors are linear."""
 
     name: str = "clear"
     seed: int = 0
     sun_azimuth: float = 215.0  # degrees from east, counter-clockwise
     sun_elevation: float = 42.0
     sun_strength: float = 2.6  # irradiance on a surface facing the sun
-    sun_colour: Colour = (1.0, 0.92, 0.80)
-    zenith: Colour = (0.20, 0.36, 0.72)
-    horizon: Colour = (0.62, 0.72, 0.86)
+    sun_color: Color = (1.0, 0.92, 0.80)
+    zenith: Color = (0.20, 0.36, 0.72)
+    horizon: Color = (0.62, 0.72, 0.86)
     clouds: float = 0.5  # 0 none .. 1 closed
-    cloud_colour: Colour = (0.95, 0.95, 0.97)
+    cloud_color: Color = (0.95, 0.95, 0.97)
     lamps: float = 0.0  # strength of street lamps, and lit windows above 0
     exposure: float = 1.8
     metering: float = 0.5  # how far the camera corrects the exposure by what it sees: 0 not, 1 wholly
-    white_balance: Colour = (1.0, 1.0, 1.0)
-    noise: float = 0.004  # standard deviation at mid grey, of full scale
+    white_balance: Color = (1.0, 1.0, 1.0)
+    noise: float = 0.004  # standard deviation at mid gray, of full scale
     blur: float = 0.0  # pixels
     vignette: float = 0.22  # light lost in the corners
     people: int = 0
@@ -87,7 +87,9 @@ def day_conditions(k: int, random: np.random.Generator) -> Conditions:
             white_balance=(0.96, 1.0, 1.08),
         ),
     )[k % 4]
-    return _snapshot(replace(base, noise=0.008), random, people=int(random.integers(4, 15)), cars=int(random.integers(0, 4)))
+    return _snapshot(
+        replace(base, noise=0.008), random, people=int(random.integers(4, 15)), cars=int(random.integers(0, 4))
+    )
 
 
 def night_conditions(k: int, random: np.random.Generator) -> Conditions:
@@ -100,7 +102,7 @@ def night_conditions(k: int, random: np.random.Generator) -> Conditions:
             zenith=(0.006, 0.007, 0.012),
             horizon=(0.030, 0.022, 0.017),
             clouds=0.45,
-            cloud_colour=(0.030, 0.024, 0.020),
+            cloud_color=(0.030, 0.024, 0.020),
             lamps=1.0,
             exposure=1.1,
             metering=0.0,
@@ -115,7 +117,7 @@ def night_conditions(k: int, random: np.random.Generator) -> Conditions:
             zenith=(0.020, 0.036, 0.085),
             horizon=(0.075, 0.080, 0.105),
             clouds=0.5,
-            cloud_colour=(0.060, 0.062, 0.085),
+            cloud_color=(0.060, 0.062, 0.085),
             lamps=0.75,
             exposure=1.9,
             metering=0.0,
@@ -130,7 +132,7 @@ def night_conditions(k: int, random: np.random.Generator) -> Conditions:
             zenith=(0.003, 0.004, 0.007),
             horizon=(0.014, 0.011, 0.009),
             clouds=0.2,
-            cloud_colour=(0.016, 0.013, 0.011),
+            cloud_color=(0.016, 0.013, 0.011),
             lamps=0.6,
             exposure=1.1,
             metering=0.0,
@@ -161,6 +163,6 @@ _OVERCAST = Conditions(
     zenith=(0.62, 0.66, 0.72),
     horizon=(0.74, 0.76, 0.78),
     clouds=0.95,
-    cloud_colour=(0.72, 0.74, 0.77),
+    cloud_color=(0.72, 0.74, 0.77),
     exposure=1.7,
 )

@@ -14,7 +14,7 @@ from pdc_sfm.scenes.render.mesh import Mesh
 from pdc_sfm.scenes.render.raster import draw, parallel_drawing
 
 RADIUS = 40.0  # metres around the middle of the town that the maps cover
-CENTRE = np.array([0.0, 0.0, 6.0])
+CENTER = np.array([0.0, 0.0, 6.0])
 COARSER = 4.5  # sky maps' texels against the sun's
 
 
@@ -65,17 +65,17 @@ def shadow_map(
     direction: np.ndarray,
     texel: float,
     fine: bool = False,
-    centre: np.ndarray = CENTRE,
+    center: np.ndarray = CENTER,
     radius: float = RADIUS,
 ) -> ShadowMap:
-    """Draw what lies within `radius` of `centre` (the town) as the light sees it, in texels of that many metres."""
+    """Draw what lies within `radius` of `center` (the town) as the light sees it, in texels of that many metres."""
     side = round(2 * radius / texel)
     direction = np.asarray(direction, float) / np.linalg.norm(direction)
     helper = np.array([0.0, 0.0, 1.0]) if abs(direction[2]) < 0.9 else np.array([0.0, 1.0, 0.0])
     right = np.cross(helper, direction)
     right /= np.linalg.norm(right)
     axes = np.stack([right, np.cross(direction, right)]) * (side / (2 * radius))
-    offset = side / 2 - axes @ centre
+    offset = side / 2 - axes @ center
     raster_from_world = np.concatenate([axes, offset[:, None]], 1)
     rows = np.concatenate([raster_from_world, [[*-direction, 0.0]]])
     _, nearest = draw(parallel_drawing(mesh, rows, (side, side)), (side, side))
@@ -112,10 +112,10 @@ def contact_shade(maps: list[ShadowMap], points: np.ndarray, normals: np.ndarray
     return (cosine * lit).sum(1) / cosine.sum(1)
 
 
-def lamp_light(lamps: np.ndarray, colour: np.ndarray, points: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """Irradiance (n, 3) from lamps at (m, 3), each of the given colour and strength at one metre (m, 3)."""
+def lamp_light(lamps: np.ndarray, color: np.ndarray, points: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """Irradiance (n, 3) from lamps at (m, 3), each of the given color and strength at one metre (m, 3)."""
     total = np.zeros((len(points), 3), np.float32)
-    for lamp, strength in zip(lamps.astype(np.float32), colour.astype(np.float32)):
+    for lamp, strength in zip(lamps.astype(np.float32), color.astype(np.float32)):
         toward = lamp - points
         square = np.einsum("ni,ni->n", toward, toward) + np.float32(0.05)
         # a little light turns the corner: walls and ground nearby send it on

@@ -53,12 +53,12 @@ class Mesh:
     corners: np.ndarray  # (n, 4, 3) world
     normal: np.ndarray  # (n, 3)
     material: np.ndarray  # (n,) int16
-    tint: np.ndarray  # (n, 3) linear base colour
+    tint: np.ndarray  # (n, 3) linear base color
     params: np.ndarray  # (n, PARAMETERS)
     uv_origin: np.ndarray  # (n, 3)
     uv_axes: np.ndarray  # (n, 2, 3)
     two_sided: np.ndarray  # (n,) bool
-    curve: np.ndarray  # (n, 3, 4) [M | -M c]: the smooth normal at X is M (X - c), normalised; all zero: flat
+    curve: np.ndarray  # (n, 3, 4) [M | -M c]: the smooth normal at X is M (X - c), normalized; all zero: flat
 
     def __len__(self) -> int:
         return len(self.corners)

@@ -24,7 +24,7 @@ def develop(light: np.ndarray, conditions: Conditions, seed: int) -> np.ndarray:
 
 
 def _metered(light: np.ndarray, conditions: Conditions) -> float:
-    """What the camera's meter adds: it brings the median towards a mid grey, within a stop."""
+    """What the camera's meter adds: it brings the median towards a mid gray, within a stop."""
     median = float(np.median(light @ np.array([0.21, 0.72, 0.07], np.float32))) * conditions.exposure
     return float(np.clip((0.21 / max(median, 1e-6)) ** conditions.metering, 0.5, 2.0))
 
@@ -36,16 +36,16 @@ def _vignette(height: int, width: int, loss: float) -> np.ndarray:
 
 
 def _sensor_noise(image: np.ndarray, level: float, random: np.random.Generator) -> np.ndarray:
-    """Photon noise grows with the root of the light; the camera's smoothing leaves colour in blotches."""
+    """Photon noise grows with the root of the light; the camera's smoothing leaves color in blotches."""
     import cv2
 
     if level <= 0:
         return np.zeros_like(image)
     grain = random.standard_normal((*image.shape[:2], 1), np.float32)
-    colour = cv2.GaussianBlur(random.standard_normal(image.shape, np.float32), (0, 0), 1.2) * 2.0
+    color = cv2.GaussianBlur(random.standard_normal(image.shape, np.float32), (0, 0), 1.2) * 2.0
     grain = cv2.GaussianBlur(grain, (0, 0), 0.55)[..., None] * 1.6
     scale = level * np.sqrt(np.clip(image, 0, 1.5) / 0.2 + 0.08)
-    return (grain * 0.85 + colour * 0.5) * scale
+    return (grain * 0.85 + color * 0.5) * scale
 
 
 def _tone(image: np.ndarray) -> np.ndarray:

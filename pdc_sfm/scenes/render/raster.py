@@ -1,4 +1,4 @@
-"""Which quad is seen at each sample of a raster: exact ray casting, organised by quad.
+"""Which quad is seen at each sample of a raster: exact ray casting, organized by quad.
 
 In a pinhole view the test "ray inside a convex quad" is four linear functions of the pixel, and the inverse depth on a
 plane is one more. In a parallel view (the sun's) the same holds with the distance along the light in place of inverse
@@ -17,7 +17,7 @@ NEAR = 0.05  # metres
 NOTHING = -1
 _SMALL = 1500  # samples of a bounding box below which quads are drawn together
 _CHUNK = 1_000_000  # samples drawn together at most
-_SLACK = 1e-3  # samples: neighbours overlap by this, so that float32 leaves no pinholes between them
+_SLACK = 1e-3  # samples: neighbors overlap by this, so that float32 leaves no pinholes between them
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Drawing:
 
 
 def pinhole_drawing(mesh: Mesh, cam_from_world: np.ndarray, calibration: np.ndarray, size: tuple[int, int]) -> Drawing:
-    """Prepare a pinhole view: (3, 4) pose, (3, 3) calibration with sample centres at whole numbers, (w, h) samples."""
+    """Prepare a pinhole view: (3, 4) pose, (3, 3) calibration with sample centers at whole numbers, (w, h) samples."""
     points = mesh.corners @ cam_from_world[:, :3].T + cam_from_world[:, 3]  # (n, 4, 3)
     normal = mesh.normal @ cam_from_world[:, :3].T
     offset = np.einsum("ni,ni->n", normal, points[:, 0])
@@ -59,8 +59,8 @@ def parallel_drawing(mesh: Mesh, raster_from_world: np.ndarray, size: tuple[int,
     points, normal, boxes = points[index], normal[index], boxes[index]
     side = np.roll(points, -1, 1) - points
     edges = np.stack([-side[..., 1], side[..., 0], side[..., 1] * points[..., 0] - side[..., 0] * points[..., 1]], -1)
-    centre = np.concatenate([points[..., :2].mean(1), np.ones((len(points), 1))], 1)
-    edges *= np.sign(np.einsum("nej,nj->ne", edges, centre))[..., None]
+    center = np.concatenate([points[..., :2].mean(1), np.ones((len(points), 1))], 1)
+    edges *= np.sign(np.einsum("nej,nj->ne", edges, center))[..., None]
     slope = normal[:, :2] / normal[:, 2:]
     level = points[:, 0, 2] + np.einsum("ni,ni->n", slope, points[:, 0, :2])
     return Drawing(_in_samples(edges), np.concatenate([slope, -level[:, None]], 1), boxes, index)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pdc_sfm.scenes.materials.noise import hashed, value_noise
 from pdc_sfm.scenes.materials.palette import paint
-from pdc_sfm.scenes.materials.surface import Look, Spots
+from pdc_sfm.scenes.materials.surface import Appearance, Spots
 from pdc_sfm.scenes.render.camera import Camera
 from pdc_sfm.scenes.render.conditions import Conditions
 from pdc_sfm.scenes.render.light import COARSER, ShadowMap, contact_shade, lamp_light, shadow_map, sky_light
@@ -26,7 +26,7 @@ class World(Protocol):
 
     mesh: Mesh
     lamps: np.ndarray  # (k, 3)
-    lamp_colours: np.ndarray  # (k, 3)
+    lamp_colors: np.ndarray  # (k, 3)
     sky_directions: np.ndarray  # (d, 3)
     sky_maps: list[ShadowMap]
     texel: float  # of the sun's shadows, metres
@@ -57,12 +57,12 @@ def render_image(scene: World, camera: Camera, conditions: Conditions, seed: int
     light = np.zeros((camera.width * camera.height, 3), np.float32)
     for start in range(0, len(sampling.pixel), _CHUNK):
         part = slice(start, start + _CHUNK)
-        colour = _shade(scene, mesh, camera, conditions, shadows, sampling, part) * sampling.weight[part, None]
+        color = _shade(scene, mesh, camera, conditions, shadows, sampling, part) * sampling.weight[part, None]
         for channel in range(3):
-            light[:, channel] += np.bincount(sampling.pixel[part], colour[:, channel], len(light)).astype(np.float32)
+            light[:, channel] += np.bincount(sampling.pixel[part], color[:, channel], len(light)).astype(np.float32)
     image = develop(light.reshape(camera.height, camera.width, 3), conditions, seed)
-    depth = np.where(np.isfinite(sampling.centre_depth), sampling.centre_depth, 0).astype(np.float32)
-    return Rendering(image, depth, sampling.centre_quad >= len(scene.mesh), camera)
+    depth = np.where(np.isfinite(sampling.center_depth), sampling.center_depth, 0).astype(np.float32)
+    return Rendering(image, depth, sampling.center_quad >= len(scene.mesh), camera)
 
 
 class _Shadows:
@@ -82,18 +82,18 @@ class _Shadows:
 def _shade(
     scene: World, mesh: Mesh, camera: Camera, conditions: Conditions, shadows: _Shadows, sampling: Sampling, part: slice
 ) -> np.ndarray:
-    """Colours (n, 3) of a slice of the samples."""
+    """Colors (n, 3) of a slice of the samples."""
     quad, rays, depth = sampling.quad[part], sampling.rays[part], sampling.depth[part]
     view = (rays / np.linalg.norm(rays, axis=1, keepdims=True)).astype(np.float32)
-    colour = np.zeros((len(quad), 3), np.float32)
+    color = np.zeros((len(quad), 3), np.float32)
     sky = is_sky(quad) | ~np.isfinite(depth)
     if sky.any():
-        colour[sky] = sky_radiance(view[sky], conditions)
+        color[sky] = sky_radiance(view[sky], conditions)
     solid = np.flatnonzero(~sky)
     if len(solid) == 0:
-        return colour
+        return color
     quad, depth, view = quad[solid], depth[solid], view[solid]
-    points = camera.centre + rays[solid] * depth[:, None]
+    points = camera.center + rays[solid] * depth[:, None]
     spots, axes = spots_at(mesh, quad, points, view, depth / camera.focal, conditions.night)
     look = paint(mesh.material[quad], spots)
     normal = spots.normal - look.slope[:, :1] * axes[:, 0] - look.slope[:, 1:] * axes[:, 1]
@@ -102,8 +102,8 @@ def _shade(
     irradiance = _irradiance(scene, conditions, shadows, points, normal, spots.normal)
     lit = look.albedo * irradiance * (look.cavity / np.float32(np.pi))[:, None] + look.glow * conditions.lamps
     lit = _reflect(lit, look, normal, view, conditions)
-    colour[solid] = _haze(lit, depth, conditions)
-    return colour
+    color[solid] = _haze(lit, depth, conditions)
+    return color
 
 
 def spots_at(
@@ -144,7 +144,7 @@ def _irradiance(
     radiance = sky_radiance(scene.sky_directions, conditions, hills=False)
     total, open_sky = sky_light(scene.sky_maps, radiance, points, normal)
     zenith = radiance.mean(0)
-    sun = conditions.sun_strength * np.asarray(conditions.sun_colour, np.float32)
+    sun = conditions.sun_strength * np.asarray(conditions.sun_color, np.float32)
     # light sent on by the ground and the houses opposite, warm and weak
     bounce = (zenith * 1.6 + sun * max(conditions.sun_direction[2], 0.1) * 0.5) * np.array(
         [0.32, 0.29, 0.25], np.float32
@@ -161,11 +161,13 @@ def _irradiance(
             cosine[lit] *= shadow.lit(points[lit], flat[lit])
         total += cosine[:, None] * sun
     if conditions.night:
-        total += lamp_light(scene.lamps, scene.lamp_colours * conditions.lamps, points, normal)
+        total += lamp_light(scene.lamps, scene.lamp_colors * conditions.lamps, points, normal)
     return total
 
 
-def _reflect(lit: np.ndarray, look: Look, normal: np.ndarray, view: np.ndarray, conditions: Conditions) -> np.ndarray:
+def _reflect(
+    lit: np.ndarray, look: Appearance, normal: np.ndarray, view: np.ndarray, conditions: Conditions
+) -> np.ndarray:
     """Add what shiny places mirror: the sky above the roofs, the houses opposite below."""
     shiny = np.flatnonzero(look.mirror > 0.001)
     if len(shiny) == 0:
@@ -187,7 +189,7 @@ def _reflect(lit: np.ndarray, look: Look, normal: np.ndarray, view: np.ndarray, 
     return lit
 
 
-def _haze(colour: np.ndarray, depth: np.ndarray, conditions: Conditions) -> np.ndarray:
+def _haze(color: np.ndarray, depth: np.ndarray, conditions: Conditions) -> np.ndarray:
     """Air between: faint over the square, noticeable down the streets."""
     amount = (1 - np.exp(-np.maximum(depth - 8, 0) / 900))[:, None].astype(np.float32)
-    return colour * (1 - amount) + np.asarray(conditions.horizon, np.float32) * amount
+    return color * (1 - amount) + np.asarray(conditions.horizon, np.float32) * amount

@@ -74,7 +74,7 @@ class RoundShapes:
     def ellipsoid(
         self,
         frame: Frame,
-        centre: ArrayLike,
+        center: ArrayLike,
         radii: ArrayLike,
         material: int,
         tint: np.ndarray | tuple = (1, 1, 1),
@@ -84,8 +84,8 @@ class RoundShapes:
     ) -> None:
         azimuth, polar = np.meshgrid(np.linspace(0, 2 * np.pi, sides + 1), np.linspace(0, np.pi, rings + 1))
         sphere = np.stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), -np.cos(polar)], -1)
-        points = np.asarray(centre) + sphere * np.asarray(radii)
+        points = np.asarray(center) + sphere * np.asarray(radii)
         corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], 2).reshape(-1, 4, 3)
         matrix = np.diag(1 / np.asarray(radii, float) ** 2) * max(radii)
-        curve = np.concatenate([matrix, -(matrix @ np.asarray(centre, float))[:, None]], 1)
-        self.quads(frame, corners, material, tint, params, centre, np.array([[0.8, 0.6, 0], [0, 0, 1.0]]), curve=curve)
+        curve = np.concatenate([matrix, -(matrix @ np.asarray(center, float))[:, None]], 1)
+        self.quads(frame, corners, material, tint, params, center, np.array([[0.8, 0.6, 0], [0, 0, 1.0]]), curve=curve)

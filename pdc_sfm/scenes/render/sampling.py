@@ -15,15 +15,15 @@ SUB = 3  # samples along a pixel's side; odd, so that one lies in the middle
 
 @dataclass(frozen=True)
 class Sampling:
-    """m places to shade. Their colours, weighted, add up to the picture."""
+    """m places to shade. Their colors, weighted, add up to the picture."""
 
     pixel: np.ndarray  # (m,) flat pixel index
     quad: np.ndarray  # (m,) NOTHING for sky
     weight: np.ndarray  # (m,) float32
     rays: np.ndarray  # (m, 3) world, with depth 1 along the optical axis
     depth: np.ndarray  # (m,) inf for sky
-    centre_quad: np.ndarray  # (H, W) quad in the middle of each pixel
-    centre_depth: np.ndarray  # (H, W) float64, inf for sky
+    center_quad: np.ndarray  # (H, W) quad in the middle of each pixel
+    center_depth: np.ndarray  # (H, W) float64, inf for sky
 
 
 def sample_view(mesh: Mesh, camera: Camera) -> Sampling:
@@ -39,7 +39,7 @@ def sample_view(mesh: Mesh, camera: Camera) -> Sampling:
     planes = np.zeros((len(mesh) + 1, 3))  # the last row serves NOTHING: index -1
     planes[drawing.quads] = drawing.nearness
     x, y = pixel % width + offset[:, 0], pixel // width + offset[:, 1]
-    centre = owner[:, SUB * SUB // 2].reshape(height, width)
+    center = owner[:, SUB * SUB // 2].reshape(height, width)
     grid = camera.pixel_grid()
     return Sampling(
         pixel,
@@ -47,8 +47,8 @@ def sample_view(mesh: Mesh, camera: Camera) -> Sampling:
         weight,
         _rays(camera, x, y),
         _depth(planes[quad], x, y),
-        centre,
-        _depth(planes[centre], grid[..., 0], grid[..., 1]),
+        center,
+        _depth(planes[center], grid[..., 0], grid[..., 1]),
     )
 
 

@@ -1,4 +1,4 @@
-"""The sky's colour in any direction, by day and by night, with clouds."""
+"""The sky's color in any direction, by day and by night, with clouds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def sky_radiance(directions: np.ndarray, conditions: Conditions, hills: bool = T
     if conditions.sun_strength > 0:
         toward = np.clip(d @ conditions.sun_direction.astype(np.float32), 0, 1)
         glow = 0.35 * toward**8 + 1.2 * toward**200
-        sky = sky + glow[:, None] * np.asarray(conditions.sun_colour, np.float32) * conditions.sun_strength * 0.12
+        sky = sky + glow[:, None] * np.asarray(conditions.sun_color, np.float32) * conditions.sun_strength * 0.12
     sky = _clouds(sky, d, up, conditions)
     if hills:
         sky = _hills(sky, d, conditions)
@@ -38,8 +38,8 @@ def _clouds(sky: np.ndarray, d: np.ndarray, up: np.ndarray, conditions: Conditio
     shape = fractal(u + swirl, v - swirl, pixel, 1.9, 6, 0.55, seed)
     cover = np.clip((shape + 2.2 * conditions.clouds - 1.05) * 1.6, 0, 1)
     cover = cover * cover * (3 - 2 * cover)
-    depth = fractal(u + 0.12, v + 0.1, pixel, 1.3, 4, 0.5, seed + 20)  # thick parts are grey underneath
-    bright = np.asarray(conditions.cloud_colour, np.float32)
+    depth = fractal(u + 0.12, v + 0.1, pixel, 1.3, 4, 0.5, seed + 20)  # thick parts are gray underneath
+    bright = np.asarray(conditions.cloud_color, np.float32)
     cloud = bright * (1.0 - 0.3 * np.clip(0.4 + 0.7 * (shape - depth), 0, 1))[:, None]
     return blend(sky, cloud, cover * np.clip(up * 6 + 0.35, 0, 1))
 

@@ -176,13 +176,13 @@ def flower_box(b: MeshBuilder, frame: Frame, o: Opening, random: np.random.Gener
         rgb("#6b4a33"),
         (o.seed, 0.1),
     )
-    colours = (rgb("#b3242e"), rgb("#d9588b"), rgb("#e8d9d9"), rgb("#7a3fa0"), rgb("#e0a92e"))
-    bloom = colours[random.integers(len(colours))]
+    colors = (rgb("#b3242e"), rgb("#d9588b"), rgb("#e8d9d9"), rgb("#7a3fa0"), rgb("#e0a92e"))
+    bloom = colors[random.integers(len(colors))]
     for _ in range(36):
-        centre = random.uniform((o.x0 + 0.05, 0.04, o.z0 + 0.12), (o.x1 - 0.05, 0.32, o.z0 + 0.38))
+        center = random.uniform((o.x0 + 0.05, 0.04, o.z0 + 0.12), (o.x1 - 0.05, 0.32, o.z0 + 0.38))
         size = random.uniform(0.03, 0.07)
         axes = random.normal(size=(2, 3))
         axes *= size / np.linalg.norm(axes, axis=1, keepdims=True)
         tint = bloom if random.random() < 0.5 else rgb("#3f6a2c") * random.uniform(0.7, 1.3)
-        corners = [centre - axes[0], centre - axes[1], centre + axes[0], centre + axes[1]]
+        corners = [center - axes[0], center - axes[1], center + axes[0], center + axes[1]]
         b.quads(frame, [corners], Material.LEAF, tint, (random.random(),), two_sided=True)

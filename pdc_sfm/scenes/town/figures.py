@@ -94,10 +94,10 @@ class _Body:
             caps="+-",
         )
 
-    def lump(self, centre: ArrayLike, radii: ArrayLike, tint: np.ndarray) -> None:
+    def lump(self, center: ArrayLike, radii: ArrayLike, tint: np.ndarray) -> None:
         self.b.ellipsoid(
             self.frame,
-            np.asarray(centre) * self.scale,
+            np.asarray(center) * self.scale,
             np.asarray(radii) * self.scale,
             self.look[0],
             tint,

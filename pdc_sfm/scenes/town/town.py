@@ -25,7 +25,7 @@ class Town:
     mesh: Mesh
     taken: np.ndarray
     lamps: np.ndarray  # (k, 3)
-    lamp_colours: np.ndarray  # (k, 3)
+    lamp_colors: np.ndarray  # (k, 3)
     sky_directions: np.ndarray  # (d, 3)
     sky_maps: list[ShadowMap]
     texel: float  # of the sun's shadows, metres
@@ -36,7 +36,7 @@ class Town:
         if conditions.people + conditions.cars == 0:
             return None
         random = np.random.default_rng([conditions.seed, 5])
-        return visitors(random, conditions.people, conditions.cars, camera.centre, self.taken)
+        return visitors(random, conditions.people, conditions.cars, camera.center, self.taken)
 
     def sun_map(self, conditions: Conditions) -> ShadowMap:
         """The town's shadows; drawn once per position of the sun."""

@@ -24,13 +24,13 @@ def tree(
     trunk = height * 0.38
     b.cylinder(frame, (0.2, 0.15), (0, trunk), Material.BARK, _BARK, (float(random.random()),), 10)
     b.cylinder(frame, (0.27, 0.2), (0, 0.25), Material.BARK, _BARK * 0.9, (0.1,), 10)
-    centre = np.array([0, 0, trunk + (height - trunk) * 0.52])
+    center = np.array([0, 0, trunk + (height - trunk) * 0.52])
     shape = np.array([spread, spread, (height - trunk) * 0.55])
     lobes = []
     for _ in range(14):  # the crown is a cluster of lobes, each on its own bough
         direction = random.normal(size=3)
         direction /= np.linalg.norm(direction)
-        lobe = centre + direction * shape * random.uniform(0.35, 0.68)
+        lobe = center + direction * shape * random.uniform(0.35, 0.68)
         lobes.append(lobe)
         _bough(b, frame, np.array([0, 0, trunk * random.uniform(0.85, 1.0)]), lobe, 0.08)
     lobes = np.array(lobes)

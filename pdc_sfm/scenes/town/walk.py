@@ -76,7 +76,7 @@ def _shown(eye: np.ndarray, target: np.ndarray, walked: list[Camera]) -> bool:
     """Whether two of the cameras look at the target from a similar side and distance: no map holds what none showed."""
     similar = 0
     for camera in walked:
-        ahead, other = camera.cam_from_world[2, :2], target - camera.centre[:2]
+        ahead, other = camera.cam_from_world[2, :2], target - camera.center[:2]
         own = target - eye
         far, near = np.linalg.norm(other), np.linalg.norm(own)
         in_view = ahead @ other > np.cos(IN_VIEW) * far * np.linalg.norm(ahead)

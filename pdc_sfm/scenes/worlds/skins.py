@@ -19,7 +19,7 @@ class Skin:
     texture: int
     extent: float = 1.0  # metres that the picture's longer side covers; beyond, it is mirrored
     tint: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    contrast: float = 1.0  # 1 as it is, 0 its mean colour alone
+    contrast: float = 1.0  # 1 as it is, 0 its mean color alone
     gloss: float = 0.0  # strength of highlights
     glow: float = 0.0  # light of its own
     offset: tuple[float, float] = (0.0, 0.0)  # metres
@@ -43,7 +43,7 @@ class Textures:
         """(height, width) of a picture, pixels."""
         return self._levels[index][0].shape[:2]
 
-    def colour(self, params: np.ndarray, u: np.ndarray, v: np.ndarray, pixel: np.ndarray) -> np.ndarray:
+    def color(self, params: np.ndarray, u: np.ndarray, v: np.ndarray, pixel: np.ndarray) -> np.ndarray:
         """(n, 3) at metres (u, v), v upwards, blurred over `pixel` metres; params (n, 8) as of `Skin`."""
         out = np.empty((len(u), 3), np.float32)
         index = params[:, 0].astype(int)
@@ -68,7 +68,7 @@ def _pyramid(picture: np.ndarray) -> list[np.ndarray]:
 
 
 def _trilinear(levels: list[np.ndarray], x: np.ndarray, y: np.ndarray, level: np.ndarray) -> np.ndarray:
-    """Colours (n, 3) at continuous pixels of the first level."""
+    """Colors (n, 3) at continuous pixels of the first level."""
     level = np.clip(level, 0, len(levels) - 1)
     low = np.minimum(level.astype(int), len(levels) - 1)
     out = np.zeros((len(x), 3), np.float32)

@@ -30,10 +30,10 @@ class World:
     shading: Mesh  # the part of it that keeps light off
     textures: Textures
     lamps: np.ndarray  # (k, 3)
-    lamp_colours: np.ndarray  # (k, 3)
-    centre: np.ndarray  # (3,) of what the shadow maps cover
+    lamp_colors: np.ndarray  # (k, 3)
+    center: np.ndarray  # (3,) of what the shadow maps cover
     radius: float
-    backdrop: tuple[float, float, float]  # colour beyond everything, brighter above
+    backdrop: tuple[float, float, float]  # color beyond everything, brighter above
     visitors: list[Mesh] = field(default_factory=list)  # things of single pictures: number of the shot's conditions
     _maps: list[ShadowMap] = field(default_factory=list)
     _suns: dict[tuple[float, float], ShadowMap] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class World:
         if not self._maps:
             texel = 2 * self.radius / _TEXELS
             self._maps = [
-                shadow_map(self.shading, direction, texel, centre=self.centre, radius=self.radius)
+                shadow_map(self.shading, direction, texel, center=self.center, radius=self.radius)
                 for direction in sky_directions(SOFT)
             ]
         return self._maps
@@ -53,7 +53,7 @@ class World:
         if key not in self._suns:
             texel = 2 * self.radius / (5 * _TEXELS)
             direction = conditions.sun_direction
-            self._suns[key] = shadow_map(self.shading, direction, texel, True, self.centre, self.radius)
+            self._suns[key] = shadow_map(self.shading, direction, texel, True, self.center, self.radius)
         return self._suns[key]
 
 
@@ -66,33 +66,33 @@ def picture_of(world: World, shot: Shot) -> Rendering:
     light = np.zeros((camera.width * camera.height, 3), np.float32)
     for start in range(0, len(sampling.pixel), _CHUNK):
         part = slice(start, start + _CHUNK)
-        colour = _shade(world, mesh, camera, conditions, sampling, part) * sampling.weight[part, None]
+        color = _shade(world, mesh, camera, conditions, sampling, part) * sampling.weight[part, None]
         for channel in range(3):
-            light[:, channel] += np.bincount(sampling.pixel[part], colour[:, channel], len(light)).astype(np.float32)
+            light[:, channel] += np.bincount(sampling.pixel[part], color[:, channel], len(light)).astype(np.float32)
     image = develop(light.reshape(camera.height, camera.width, 3), conditions, shot.seed)
-    depth = np.where(np.isfinite(sampling.centre_depth), sampling.centre_depth, 0).astype(np.float32)
-    return Rendering(image, depth, sampling.centre_quad >= len(world.mesh), camera)
+    depth = np.where(np.isfinite(sampling.center_depth), sampling.center_depth, 0).astype(np.float32)
+    return Rendering(image, depth, sampling.center_quad >= len(world.mesh), camera)
 
 
 def _shade(
     world: World, mesh: Mesh, camera: Camera, conditions: Conditions, sampling: Sampling, part: slice
 ) -> np.ndarray:
-    """Colours (n, 3) of a slice of the samples."""
+    """Colors (n, 3) of a slice of the samples."""
     quad, rays, depth = sampling.quad[part], sampling.rays[part], sampling.depth[part]
     view = (rays / np.linalg.norm(rays, axis=1, keepdims=True)).astype(np.float32)
     beyond = is_sky(quad) | ~np.isfinite(depth)
-    colour = np.asarray(world.backdrop, np.float32) * (0.8 + 0.4 * view[:, 2:])
+    color = np.asarray(world.backdrop, np.float32) * (0.8 + 0.4 * view[:, 2:])
     solid = np.flatnonzero(~beyond)
     if len(solid) == 0:
-        return colour
+        return color
     quad, depth, view = quad[solid], depth[solid], view[solid]
-    points = camera.centre + rays[solid] * depth[:, None]
+    points = camera.center + rays[solid] * depth[:, None]
     spots, _ = spots_at(mesh, quad, points, view, depth / camera.focal, conditions.night)
-    albedo = spots.tint * world.textures.colour(spots.params, spots.u, spots.v, spots.pixel)
+    albedo = spots.tint * world.textures.color(spots.params, spots.u, spots.v, spots.pixel)
     irradiance, highlight = _light(world, conditions, points.astype(np.float32), spots.normal, view)
     gloss, glow = spots.params[:, 3:4], spots.params[:, 4:5]
-    colour[solid] = albedo * (irradiance / np.float32(np.pi) + glow) + gloss * highlight
-    return colour
+    color[solid] = albedo * (irradiance / np.float32(np.pi) + glow) + gloss * highlight
+    return color
 
 
 def _light(
@@ -111,16 +111,16 @@ def _light(
         cosine = np.maximum(normal @ direction, 0)
         lit = np.flatnonzero(cosine > 0)
         cosine[lit] *= world.sun_map(conditions).lit(points[lit], normal[lit])
-        sun = conditions.sun_strength * np.asarray(conditions.sun_colour, np.float32)
+        sun = conditions.sun_strength * np.asarray(conditions.sun_color, np.float32)
         total += cosine[:, None] * sun
         highlight += (_mirrors(normal, view, direction) * (cosine > 0))[:, None] * sun
     if conditions.lamps > 0:
-        strength = world.lamp_colours * conditions.lamps
+        strength = world.lamp_colors * conditions.lamps
         total += lamp_light(world.lamps, strength, points, normal)
-        for lamp, colour in zip(world.lamps.astype(np.float32), strength.astype(np.float32)):
+        for lamp, color in zip(world.lamps.astype(np.float32), strength.astype(np.float32)):
             toward = lamp - points
             distance = np.linalg.norm(toward, axis=1, keepdims=True)
-            highlight += (_mirrors(normal, view, toward / distance) / distance[:, 0] ** 2)[:, None] * colour
+            highlight += (_mirrors(normal, view, toward / distance) / distance[:, 0] ** 2)[:, None] * color
     return total, highlight
 
 

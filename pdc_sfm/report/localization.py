@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.errors import UserError
-from pdc_sfm.matches.select import spread
+from pdc_sfm.matches.select import subsample_spatially
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pair_picture import match_picture
 from pdc_sfm.report.charts import dots
@@ -21,11 +21,11 @@ BEST = 5
 THUMB = 200
 
 
-def localisation(run: Run) -> Section:
+def localization(run: Run) -> Section:
     """Errors of all queries, and the inliers of each drawn."""
-    content = run.json("localisation.json")
+    content = run.json("localization.json")
     queries, thresholds = content["queries"], content.get("thresholds", [])
-    section = Section("localisation", "Localisation")
+    section = Section("localization", "Localization")
     sift: dict[str, Any] = {}
     try:
         sift = run.json("sift.json").get("queries", {})
@@ -55,10 +55,10 @@ def retrieval(run: Run) -> Section:
         raise Missing("retrieval.txt is not there")
     lists: dict[str, list[tuple[str, str]]] = {q: [(n, "") for n in names] for q, names in read_retrieval(path).items()}
     section = Section("retrieval", "Retrieval")
-    silent: list[str] = []
+    unmatched: list[str] = []
     if (run.folder / "retrieval.json").is_file():
         content = run.json("retrieval.json")
-        silent = content.get("silent", [])
+        unmatched = content.get("unmatched", [])
         lists |= {
             query: [(row[0], f"{row[1]:,} matches") for row in rows] for query, rows in content["queries"].items()
         }
@@ -67,8 +67,8 @@ def retrieval(run: Run) -> Section:
             section.content += _strip(run, query, rows)
         except UserError as error:
             section.missing.append(str(error))
-    if silent:
-        section.content += f"<p class=note>No match at all: {text(', '.join(silent))}</p>"
+    if unmatched:
+        section.content += f"<p class=note>No match at all: {text(', '.join(unmatched))}</p>"
     if len(lists) > MOST_QUERIES:
         section.content += f"<p class=note>{len(lists) - MOST_QUERIES} more queries are not shown.</p>"
     return section
@@ -116,10 +116,10 @@ def _table(queries: dict[str, Any], sift: dict[str, Any], thresholds: list[list[
 
 
 def _cells(query: dict[str, Any], thresholds: list[list[float]]) -> list[object]:
-    """Position, rotation, inliers; the colour says which threshold is met."""
+    """Position, rotation, inliers; the color says which threshold is met."""
     metres, degrees = query.get("metres"), query.get("degrees")
     inliers = f"{query.get('inliers', 0):,}"
-    if not query.get("localised"):
+    if not query.get("localized"):
         return [Markup(f'<span class="bad" title="{text(query.get("reason", ""))}">not found</span>'), "-", inliers]
     if metres is None or degrees is None:
         return ["found", "-", inliers]
@@ -133,13 +133,13 @@ def _inliers(run: Run, name: str, query: dict[str, Any], log: dict[str, Any], se
     said = f"{log.get('inliers', 0):,} inliers of {log.get('correspondences', 0):,} correspondences"
     if query.get("metres") is not None:
         said += f"; {query['metres']:.3f} m, {query['degrees']:.2f}° off"
-    elif not query.get("localised"):
-        said += f"; not localised: {query.get('reason') or log.get('reason', '')}"
+    elif not query.get("localized"):
+        said += f"; not localized: {query.get('reason') or log.get('reason', '')}"
     try:
         if len(shown):
             images = [run.image(name), run.image(log["best_image"])]
             matches = RawMatches(shown[:, :2], shown[:, 2:], np.ones(len(shown)))
-            few = spread(matches, MOST_LINES, images[0].shape[1::-1])
+            few = subsample_spatially(matches, MOST_LINES, images[0].shape[1::-1])
             drawn = match_picture(*images, few, 1.0, 760)
             said += f"; {len(few)} drawn with {log['best_image']}"
         else:

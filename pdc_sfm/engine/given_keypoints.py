@@ -15,7 +15,7 @@ from pdc_sfm.store.readers import open_features
 from pdc_sfm.store.writers import RUN, digest
 
 
-class Anchors:
+class GivenKeypoints:
     """A detector's keypoints of the images of a list: where both images have some, they are matched by the flow."""
 
     def __init__(self, references: Sequence[Path], pairs: Sequence[Pair]):
