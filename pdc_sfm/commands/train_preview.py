@@ -16,7 +16,7 @@ from pdc_sfm.commands.common import add_settings
 from pdc_sfm.commands.paths import Paths
 
 if TYPE_CHECKING:
-    from pdc_sfm.synthetic.pairs import Pair, SyntheticPairSettings
+    from pdc_sfm.synthetic.pairs import SyntheticPair, SyntheticPairSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     print(f"wrote {args.pairs} pairs to {args.output}")
 
 
-def _warped(args: argparse.Namespace, settings: SyntheticPairSettings) -> Iterator[Pair]:
+def _warped(args: argparse.Namespace, settings: SyntheticPairSettings) -> Iterator[SyntheticPair]:
     import numpy as np
 
     from pdc_sfm.synthetic.pairs import make_pair
@@ -68,8 +68,8 @@ def _warped(args: argparse.Namespace, settings: SyntheticPairSettings) -> Iterat
     return (make_pair(photos, cutouts, settings, rng) for rng in numbers)
 
 
-def _rendered(args: argparse.Namespace, settings: SyntheticPairSettings) -> Iterator[Pair]:
-    from pdc_sfm.synthetic.pairs import Pair
+def _rendered(args: argparse.Namespace, settings: SyntheticPairSettings) -> Iterator[SyntheticPair]:
+    from pdc_sfm.synthetic.pairs import SyntheticPair
     from pdc_sfm.training.rendered import RenderedScene, RenderedSource
     from pdc_sfm.training.supervision import SupervisionSettings
 
@@ -79,4 +79,4 @@ def _rendered(args: argparse.Namespace, settings: SyntheticPairSettings) -> Iter
     for number in range(args.pairs):
         sample = source.sample(number, settings.size)
         apart = not sample.valid.any()
-        yield Pair(sample.reference, sample.query, sample.flow, sample.valid, sample.valid, apart)
+        yield SyntheticPair(sample.reference, sample.query, sample.flow, sample.valid, sample.valid, apart)

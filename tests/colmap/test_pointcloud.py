@@ -5,7 +5,7 @@ import pytest
 from projections import look_at
 
 from pdc_sfm.colmap.io.pointcloud import read_ply, remove_outliers, write_ply
-from pdc_sfm.colmap.render import CAMERA_COLOR, View, draw, overview
+from pdc_sfm.colmap.render import CAMERA_COLOR, Viewpoint, draw, overview
 
 
 def test_ply_survives_a_round_trip_and_has_a_standard_header(tmp_path):
@@ -39,7 +39,7 @@ def test_stray_points_are_removed_and_dense_ones_kept():
 
 
 def test_near_points_hide_far_ones():
-    view = View(np.c_[np.eye(3), np.zeros(3)], 100.0, (40, 30))
+    view = Viewpoint(np.c_[np.eye(3), np.zeros(3)], 100.0, (40, 30))
     points = np.array([[0, 0, 5.0], [0, 0, 2.0], [0, 0, 9.0], [0, 0, -3.0]])
     colors = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255], [9, 9, 9]], np.uint8)
     image = draw(points, colors, np.zeros((0, 3, 4)), view)
