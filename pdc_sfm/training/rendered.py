@@ -23,8 +23,6 @@ from pdc_sfm.synthetic.warps import Frame
 from pdc_sfm.training.sources import Sample, Size
 from pdc_sfm.training.supervision import SupervisionSettings, Window
 
-LOOK_ALIKE = 0.12  # share of the samples whose views have nothing in common
-
 
 class RenderedScene:
     """A folder of `pdc-sfm scene`: its pairs in both directions, those that overlap and those that do not."""
@@ -67,7 +65,7 @@ class RenderedSource:
         rng = np.random.default_rng([self.seed, index, 3])
         scenes = self.kinds[int(rng.integers(len(self.kinds)))]
         scene = scenes[int(rng.integers(len(scenes)))]
-        apart = len(scene.apart) > 0 and rng.random() < LOOK_ALIKE
+        apart = len(scene.apart) > 0 and rng.random() < self.settings.look_alike
         pairs = scene.apart if apart else scene.overlapping
         names = pairs[int(rng.integers(len(pairs)))]
         turn = self.settings.max_turn * rng.uniform(-1, 1) * (rng.random() < 0.5)

@@ -30,6 +30,7 @@ class SupervisionSettings:
     depth_tolerance: float = 0.05  # relative: farther apart, the point is occluded (depth maps)
     max_zoom: float = 1.6  # cut-outs show the image at up to this zoom
     max_turn: float = 0.0  # degrees: every other query of rendered scenes is turned by up to so much
+    look_alike: float = 0.12  # share of the rendered samples whose views have nothing in common
     validation_share: float = 0.1  # of the pairs, kept for judging
 
     def __post_init__(self) -> None:
@@ -40,6 +41,7 @@ class SupervisionSettings:
         require(0 < self.depth_tolerance < 1, "supervision.depth_tolerance must lie in (0, 1)")
         require(self.max_zoom >= 1, "supervision.max_zoom must be at least 1")
         require(0 <= self.max_turn <= 180, "supervision.max_turn must lie in [0, 180] degrees")
+        require(0 <= self.look_alike <= 1, "supervision.look_alike must lie in [0, 1]")
         require(0 <= self.validation_share < 1, "supervision.validation_share must lie in [0, 1)")
 
 

@@ -112,6 +112,9 @@ def test_samples_depend_on_their_number_alone_and_some_show_nothing_in_common(sc
     alien = [sample for sample in samples if sample.hidden.all()]
     assert 1 <= len(alien) <= 20
     assert not any(sample.valid.any() for sample in alien)
+    never, always = (RenderedSource([scene], SupervisionSettings(look_alike=share), UNCHANGED, 3) for share in (0, 1))
+    assert not any(never.sample(number, (64, 64)).hidden.all() for number in range(30))
+    assert all(always.sample(number, (64, 64)).hidden.all() for number in range(10))
 
 
 def test_a_scene_of_lonely_views_says_which_setting_to_lower(folder):
