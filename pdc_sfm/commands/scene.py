@@ -1,4 +1,5 @@
-"""Render a built-in scene with true cameras and depth: a small town square, a room, or objects on a table.
+"""Render a built-in scene with true cameras and depth: a small town square, a room, objects on a table, or a
+court of equal windows.
 
 Examples:
   pdc-sfm scene --output outputs/square
@@ -20,11 +21,11 @@ from pdc_sfm.progress import progress
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder to write")
-    parser.add_argument("--kind", choices=("town", "room", "object"), default="town", help="what to build")
+    parser.add_argument("--kind", choices=("town", "room", "object", "court"), default="town", help="what to build")
     parser.add_argument(
         "--photos",
         type=Path,
-        help="for rooms and objects: photographs to lay on their surfaces, those held out for validation excepted "
+        help="for all but towns: photographs to lay on surfaces, those held out for validation excepted "
         "(default: drawn patterns)",
     )
     parser.add_argument(
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=core_count(), help="processes (default: one per core)")
     targets = {
         "of a town": "pdc_sfm.scenes.settings:SceneSettings",
-        "with --kind room or object": "pdc_sfm.scenes.settings:WorldSettings",
+        "with another --kind": "pdc_sfm.scenes.settings:WorldSettings",
     }
     add_settings(parser, targets)
     parser.set_defaults(paths=Paths(images=("photos",), folders=("output",)))
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     if args.kind != "town":
         return _world(args)
     if args.photos:
-        raise SettingsError("--photos dresses rooms and objects: give it with --kind room or --kind object")
+        raise SettingsError("--photos dresses rooms, objects and courts: give it with --kind room, object or court")
     settings = load_settings(SceneSettings, args.config, args.settings)
     with progress(None, "scene", "image", settings.total) as bar:
         if args.layout == "aachen":

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pdc_sfm.settings import require
 
-Kind = Literal["room", "object"]  # of a world beside the town
+Kind = Literal["room", "object", "court"]  # of a world beside the town
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SceneSettings:
 
 @dataclass(frozen=True)
 class WorldSettings:
-    """A room, or objects on a table. The same settings and photographs give the same pictures."""
+    """A room, a court, or objects on a table. The same settings and photographs give the same pictures."""
 
     seed: int = 0  # another seed is another world
     width: int = 640  # pixels of an image

@@ -77,7 +77,7 @@ def test_triangles_without_area_are_left_out():
     assert np.isfinite(b.build().uv_axes).all()
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("room", 2), ("object", 3)])
+@pytest.mark.parametrize(("kind", "seed"), [("room", 2), ("object", 3), ("court", 1)])
 def test_flow_leads_to_the_same_place(kind, seed):
     """In even light, what the flow says is one place has one color in both pictures."""
     views = build_world(kind, replace(TINY, seed=seed, views=4))
@@ -121,6 +121,18 @@ def test_twins_look_alike_and_share_nothing(tmp_path):
     np.testing.assert_allclose(*sizes)  # of one design
 
 
+def test_most_of_a_court_is_repeated():
+    """Panes of one picture, the same on all four wings, and pictures of which some show nothing in common."""
+    views = build_world("court", replace(TINY, seed=1, images=12))
+    params = views[0][0].mesh.params
+    _, counts = np.unique(params, axis=0, return_counts=True)
+    assert counts.max() > 0.5 * len(params)
+    renderings = [taken(world, shot.camera) for world, shot in views[::2]]
+    shares = [flow_between(a, b)[1].mean() for a in renderings for b in renderings if a is not b]
+    assert min(shares) == 0
+    assert max(shares) > 0.1
+
+
 def test_a_folder_is_read_like_a_towns_and_written_once(tmp_path):
     settings = replace(TINY, seed=2)
     folder = write_world(tmp_path / "room", "room", settings)
@@ -144,7 +156,7 @@ def test_the_same_seed_gives_the_same_pictures_another_one_others():
     assert (first(5).astype(int) - first(6)).any()
 
 
-@pytest.mark.parametrize("kind", ["room", "object"])
+@pytest.mark.parametrize("kind", ["room", "object", "court"])
 def test_every_picture_finds_a_place(kind):
     for seed in range(6):
         assert len(build_world(kind, replace(TINY, seed=seed, images=12, textures=4, twin=0.5))) == 12
@@ -169,7 +181,7 @@ def test_the_command_dresses_worlds_in_photographs_that_are_not_held_out(tmp_pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--photos", "x"], "--kind room"),
+        (["--photos", "x"], "--kind room, object or court"),
         (["--kind", "room", "--layout", "aachen"], "is for towns"),
         (["--kind", "object", "images=1"], "images=1"),
         (["--kind", "object", "database=3"], "database"),

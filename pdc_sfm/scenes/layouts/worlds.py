@@ -13,6 +13,7 @@ import numpy as np
 from pdc_sfm.errors import UserError
 from pdc_sfm.images import read_image
 from pdc_sfm.processes import in_order
+from pdc_sfm.scenes.indoor.court import build_court
 from pdc_sfm.scenes.indoor.room import build_rooms
 from pdc_sfm.scenes.layouts.plain import Progress, write_pictures
 from pdc_sfm.scenes.objects.stage import build_objects
@@ -26,7 +27,7 @@ from pdc_sfm.scenes.worlds.world import World, picture_of
 LARGEST = 640  # pixels of a texture's longer side
 
 Build = Callable[[WorldSettings, Textures], list[tuple[World, Shot]]]
-_BUILDERS: dict[Kind, Build] = {"room": build_rooms, "object": build_objects}
+_BUILDERS: dict[Kind, Build] = {"room": build_rooms, "object": build_objects, "court": build_court}
 
 
 def write_world(
