@@ -211,6 +211,8 @@ class Trainer:
             more = validate(self.stepper.result, fixed) if fixed else {}
             figures |= {f"{kind}_{name}": value for name, value in more.items()}
         figures["score"] = (figures["score"] + figures.get("real_score", figures["score"])) / 2
+        if share := self.settings.validation.hard_share:
+            figures["score"] = (1 - share) * figures["score"] + share * figures["hard_score"]
         p.validated, p.validated_at = p.minutes, p.iteration
         row = {"iteration": p.iteration, "minutes": p.minutes} | figures
         self._write_or_warn(lambda: self.validation_table.add(row))
@@ -283,6 +285,8 @@ class Trainer:
         if facts["scaler"]:
             stepper.scaler.load_state_dict(facts["scaler"])
         self.progress = Progress(**facts["progress"])
+        if stored["validation"].get("hard_share", 0.0) != self.settings.validation.hard_share:
+            self.progress.best = {}  # it was judged by another measure
         changes = "".join(f"; {change}" for change in differences(stored, wanted))
         self._say(f"continuing {self.output} at iteration {self.progress.iteration}{changes}")
 

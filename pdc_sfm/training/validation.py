@@ -27,11 +27,14 @@ class ValidationSettings:
     size: int = 384  # side of the images, pixels
     pairs: int = 24  # homographies of moderate strength
     hard: int = 12  # pairs like those of training
+    hard_share: float = 0.0  # of the score by which the best weights are kept: how much the hard pairs count
     unrelated: int = 8  # pairs of different photographs
     real: int = 12  # pairs with correspondences, if there are such in training
 
     def __post_init__(self) -> None:
         require(self.pairs >= 1, "validation.pairs must be at least 1")
+        require(0 <= self.hard_share <= 1, "validation.hard_share must lie in [0, 1]")
+        require(self.hard > 0 or self.hard_share == 0, "validation.hard_share needs hard pairs: validation.hard")
         require(self.size >= 64, "validation.size must be at least 64")
         require(self.minutes > 0, "validation.minutes must be positive")
         for name in ("hard", "unrelated", "real"):

@@ -261,3 +261,28 @@ def test_presets_of_the_paper_have_its_numbers():
         assert (settings.pairs.objects, settings.pairs.object_probability, settings.pairs.mask) == (4, 0.8, "injective")
         assert settings.pairs.perturbations
         assert settings.network.global_iterations == settings.network.local_iterations == 3
+
+
+@pytest.mark.parametrize(("share", "best"), [(0.0, 0), (0.8, 1)])
+def test_the_best_weights_are_those_of_moderate_or_also_of_hard_pairs(tmp_path, monkeypatch, share, best):
+    """Training for hard pairs costs a little on moderate ones: by these alone the first weights would stay the best."""
+    moderate, hard = {"score": 0.9, "pck_1": 0.9}, {"score": 0.5}
+
+    def judged(network, batches):
+        figures = dict(moderate if judged.calls % 2 == 0 else hard)
+        figures["score"] += (-0.05, 0.2)[judged.calls % 2] * (judged.calls // 2)
+        judged.calls += 1
+        return figures
+
+    judged.calls = 0
+    monkeypatch.setattr(trainer, "validate", judged)
+    validation = {"pairs": 1, "hard": 1, "unrelated": 1, "size": 64, "minutes": 1e-9, "hard_share": share}
+    result = run(make_settings(validation=validation, schedule={"iterations": 2}), tmp_path)
+    assert result.best["iteration"] == best + 1
+    other = make_settings(validation=validation | {"hard_share": 0.5}, schedule={"iterations": 3})
+    assert run(other, tmp_path).best["iteration"] == 3  # judged by another measure, what was best before does not count
+
+
+def test_hard_pairs_cannot_count_where_there_are_none():
+    with pytest.raises(SettingsError, match="hard_share needs hard pairs"):
+        make_settings(validation={"hard": 0, "hard_share": 0.5})
