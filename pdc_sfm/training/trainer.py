@@ -277,7 +277,8 @@ class Trainer:
             )
         stepper = self.stepper
         checkpoint.load_network_tensors(stepper.network, groups["network"], self.state_path)
-        checkpoint.load_optimizer(stepper.optimizer, stepper.names, groups.get("optimizer", {}))
+        moments = groups.get("optimizer", groups.get("optimiser", {}))  # as states of 0.1 spell it
+        checkpoint.load_optimizer(stepper.optimizer, stepper.names, moments)
         if stepper.average:
             tensors = groups.get("average", groups["network"])
             checkpoint.load_network_tensors(stepper.average.network, tensors, self.state_path)

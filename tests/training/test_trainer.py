@@ -286,3 +286,15 @@ def test_the_best_weights_are_those_of_moderate_or_also_of_hard_pairs(tmp_path, 
 def test_hard_pairs_cannot_count_where_there_are_none():
     with pytest.raises(SettingsError, match="hard_share needs hard pairs"):
         make_settings(validation={"hard": 0, "hard_share": 0.5})
+
+
+def test_a_state_of_the_older_spelling_keeps_the_memory_of_the_optimizer(undisturbed, tmp_path):
+    settings, reference, _ = undisturbed
+    run(settings, tmp_path, Disturbed(make_source(settings), 3, "terminate"))
+    groups, facts = load_state(tmp_path / "last.safetensors")
+    groups["optimiser"] = groups.pop("optimizer")
+    assert groups["optimiser"]
+    save_state(tmp_path / "last.safetensors", groups, facts)
+    run(settings, tmp_path)
+    expected, actual = (load_state(folder / "last.safetensors")[0]["network"] for folder in (reference, tmp_path))
+    assert all(torch.equal(value, actual[name]) for name, value in expected.items())
