@@ -19,8 +19,8 @@ from data import DATA, needed
 from torch import Tensor
 
 from pdc_sfm.dense.estimate import DenseEstimate
+from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.dense.views import View
 from pdc_sfm.images import fitted_size, resize_image
 from pdc_sfm.matcher import load_matcher

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate
+from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.strategies import EncodedView, Estimator
 from pdc_sfm.images import read_image
 from pdc_sfm.matches.select import SelectSettings, collect, select_matches
 from pdc_sfm.matches.snap import SnappedMatches, SnapSettings, snap_matches

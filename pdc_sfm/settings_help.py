@@ -43,8 +43,8 @@ class Described:
 
 def describe(settings: Any, prefix: str = "") -> tuple[Described, ...]:
     """The fields of a settings object, whose values are the defaults to show."""
-    hints = typing.get_type_hints(type(settings))
     cls: type = type(settings)
+    hints = typing.get_type_hints(cls, include_extras=True)
     meanings = field_comments(cls)
     found = []
     for field in dataclasses.fields(settings):
@@ -97,6 +97,8 @@ def kind_of(hint: Any) -> str:
         return " or ".join("null" if option is type(None) else kind_of(option) for option in options)
     if origin is typing.Literal:
         return "|".join(map(str, options))
+    if origin is typing.Annotated:  # a name, and a function that lists the known ones
+        return "|".join(options[1]())
     if origin is tuple:
         inner = [
             kind_of(option) if typing.get_origin(option) is not tuple else f"[{kind_of(option)}]"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated
 
+from pdc_sfm.dense.strategies import find_strategy, strategy_names
 from pdc_sfm.settings import require
 
 
@@ -14,9 +15,9 @@ class DenseSettings:
 
     min_side: int | None = 480  # resize so that the smaller side has this length; null keeps the size
     max_side: int | None = 1024  # never let the longer side exceed this; null: no limit
-    # direct: one pass; homography, multiscale: the paper's (H) and (MS), which align the images of every pair
-    # first; search: turned and zoomed images too, at a cost only for pairs that one pass hardly finds
-    method: Literal["direct", "homography", "multiscale", "search"] = "direct"
+    # direct: one pass; homography, multiscale: the paper's (H) and (MS), which warp the query of every pair by a
+    # homography first; search: turned and zoomed images too, at a cost only for pairs that one pass hardly finds
+    method: Annotated[str, strategy_names] = "direct"
     subpixel: bool | None = None  # align the images around each match; null: unless the network is the published one
     rotations: int = 1  # try the query turned by multiples of 360/rotations degrees; 1 tries none
     # multiscale: sizes that are tried; below 1 the reference shrinks
@@ -34,9 +35,8 @@ class DenseSettings:
             side = getattr(self, name)
             require(side is None or side >= 16, f"{name}={side} must be at least 16 pixels")
         require(1 <= self.rotations <= 36, f"rotations={self.rotations} must be between 1 (no search) and 36")
-        require(
-            self.method != "search" or self.rotations == 1, "method=search turns the images itself: leave rotations out"
-        )
+        turns = find_strategy(self.method).turns
+        require(not turns or self.rotations == 1, f"method={self.method} turns the images itself: leave rotations out")
         require(0 <= self.search_below <= 1, f"search_below={self.search_below} must be a share, 0 to 1")
         require(bool(self.scales), "scales must name at least one ratio")
         require(all(0.1 <= s <= 10 for s in self.scales), f"scales={self.scales} must lie between 0.1 and 10")
@@ -47,4 +47,4 @@ class DenseSettings:
     @property
     def needs_pixels(self) -> bool:
         """Whether a pair needs the images again after encoding."""
-        return self.method != "direct" or self.rotations > 1
+        return not find_strategy(self.method).is_one_pass or self.rotations > 1

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pdc_sfm.dense.strategies import Estimator
+from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.dense.subpixel import align_likely, align_with_features
 from pdc_sfm.matches.select import highest_p_r
 from pdc_sfm.network.confidence_head import CONFIDENCE_FEATURES, ConfidenceHead, stated

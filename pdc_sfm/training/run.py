@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pdc_sfm.dense.strategies import Estimator, aligns
+from pdc_sfm.dense.estimator import Estimator, subpixel_by_default
 from pdc_sfm.errors import CheckpointError, UserError
 from pdc_sfm.presets import preset_path
 from pdc_sfm.progress import progress
@@ -122,7 +122,7 @@ def calibrate(
     given = read_checkpoint(weights).without_confidence_head()
     settings = replace(given.settings, confidence_channels=HEAD_CHANNELS)
     estimator = Estimator(load_network(weights))
-    if not aligns(estimator.network):
+    if not subpixel_by_default(estimator.network):
         raise CheckpointError(
             f"{weights} is {given.network}, used as published: only networks that are aligned are judged"
         )

@@ -8,6 +8,7 @@ from photo_fakes import waves
 from readme_commands import ROOT, blocks
 
 from pdc_sfm.cli import VERBS, main, make_parser
+from pdc_sfm.dense import strategies
 from pdc_sfm.files import write_text
 from pdc_sfm.images import write_image
 from pdc_sfm.store.readers import open_features, open_matches
@@ -35,7 +36,7 @@ def run(source: str) -> dict:
 
 
 def test_there_is_an_example_of_each():
-    assert len(PYTHON) == 3
+    assert len(PYTHON) == 4
     assert len(SHELL) == 4
 
 
@@ -57,8 +58,18 @@ def test_a_backbone_of_ones_own(home):
     assert names["flow"].shape == (1, 2, 64, 80)
 
 
+def test_a_strategy_of_ones_own(home, monkeypatch):
+    monkeypatch.setattr(strategies, "_registered", dict(strategies._registered))
+    matcher = run(PYTHON[2])["matcher"]
+    images = [waves(3, (256, 320)), waves(3, (256, 320))[::-1].copy()]
+    matches = matcher.match(*(matcher.encode(image) for image in images))
+    assert len(matches.keypoints0) > 500
+    mirrored = matches.keypoints0 * (1, -1) + (0, 255)
+    assert np.median(np.abs(matches.keypoints1 - mirrored)) < 0.5
+
+
 def test_a_matcher_of_ones_own(home):
-    result = run(PYTHON[2])["result"]
+    result = run(PYTHON[3])["result"]
     with open_matches(result.matches) as match_file, open_features(result.features) as feature_file:
         matches, _ = match_file.matches("a.png", "b.png")
         points = [feature_file.keypoints(name).points[matches[:, k]] for k, name in enumerate(("a.png", "b.png"))]

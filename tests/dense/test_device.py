@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pdc_sfm.dense import cells, field, subpixel
+from pdc_sfm.dense.estimator import EncodedView
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.strategies import EncodedView
 from pdc_sfm.dense.subpixel import Gray, align_with_features
 from pdc_sfm.dense.views import View
 from pdc_sfm.matcher import Matcher, PairSettings, load_matcher

@@ -4,10 +4,10 @@ import cv2
 import numpy as np
 import pytest
 
-from pdc_sfm.dense import search as search_module
-from pdc_sfm.dense.search import Search, is_far
+from pdc_sfm.dense import view_search
+from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.strategies import Estimator
+from pdc_sfm.dense.view_search import ViewSearch, is_far
 from pdc_sfm.dense.views import View
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.pixels import transform
@@ -107,7 +107,7 @@ def test_what_keypoints_propose_is_tried_before_the_network_looks(search, ideal_
     points = rng.uniform(40, 200, (60, 2))
     there = transform(points, np.linalg.inv(cameras[1]) @ cameras[0])
     there[::3] = rng.uniform(0, 250, (20, 2))  # a third is wrong
-    monkeypatch.setattr(search_module, "match_descriptions", lambda *images: (points, there, np.ones(60)))
+    monkeypatch.setattr(view_search, "match_descriptions", lambda *images: (points, there, np.ones(60)))
     network.view_search = 0
     found, errors, network = search(*cameras, network=network)
     assert [estimate.method for estimate in found] == ["search", "search"]
@@ -118,7 +118,7 @@ def test_what_keypoints_propose_is_tried_before_the_network_looks(search, ideal_
 def test_a_wrong_proposal_of_keypoints_is_refused(search, ideal_network, monkeypatch):
     """It is consistent in itself, but a pass through it finds nothing; the looks go on and find the turn."""
     points = np.random.default_rng(0).uniform(40, 200, (60, 2))
-    monkeypatch.setattr(search_module, "match_descriptions", lambda *images: (points, points * 0.7 + 30, np.ones(60)))
+    monkeypatch.setattr(view_search, "match_descriptions", lambda *images: (points, points * 0.7 + 30, np.ones(60)))
     found, errors, network = search(camera(), camera(135))
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert errors.max() < 0.3
@@ -133,7 +133,7 @@ def test_keypoints_propose_the_homography_of_the_original_images(degrees, zoom):
     turn = np.vstack((cv2.getRotationMatrix2D((300, 300), degrees, zoom), [0, 0, 1]))
     images = wall, cv2.warpPerspective(wall, turn, (600, 600), flags=cv2.INTER_AREA)
     estimator = Estimator(Blind(), DenseSettings(subpixel=False, min_side=300, method="search"))
-    proposed = Search(estimator.network, tuple(map(estimator.encode, images))).by_keypoints()
+    proposed = ViewSearch(estimator.network, tuple(map(estimator.encode, images))).by_keypoints()
     corners = np.array([[250, 250], [350, 250], [350, 350], [250, 350.0]])
     assert np.abs(transform(corners, proposed) - transform(corners, turn)).max() < 2 * max(1, zoom)
 
@@ -141,7 +141,7 @@ def test_keypoints_propose_the_homography_of_the_original_images(degrees, zoom):
 def test_without_texture_keypoints_propose_nothing():
     estimator = Estimator(Blind(), DenseSettings(subpixel=False, min_side=None, method="search"))
     gray = estimator.encode(np.full((100, 100, 3), 90, np.uint8))
-    assert Search(estimator.network, (gray, gray)).by_keypoints() is None
+    assert ViewSearch(estimator.network, (gray, gray)).by_keypoints() is None
 
 
 def test_one_search_serves_both_directions(search):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.strategies import Estimator
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.pixels import transform
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pdc_sfm.dense.strategies import Estimator
+from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.matches.select import highest_p_r
 from pdc_sfm.network.confidence_head import (
     CONFIDENCE_FEATURES,

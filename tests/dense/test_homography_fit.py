@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pdc_sfm.dense.estimate import DenseEstimate
-from pdc_sfm.dense.homography import fit_homography, in_front, is_sound
+from pdc_sfm.dense.homography_fit import fit_homography, in_front, is_sound
 from pdc_sfm.pixels import grid_points, inside, transform
 
 SIZE = (320, 240)

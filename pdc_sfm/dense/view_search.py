@@ -10,19 +10,19 @@ the right view from the wrong ones. Whatever is proposed, a whole pass through i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate, from_level, on_host
-from pdc_sfm.dense.homography import Fit, fit_homography, fit_points
+from pdc_sfm.dense.homography_fit import Fit, fit_homography, fit_points
 from pdc_sfm.dense.views import View
 from pdc_sfm.pixels import inside, transform
 from pdc_sfm.sift import match_descriptions
 
 if TYPE_CHECKING:
-    from pdc_sfm.dense.strategies import EncodedView
+    from pdc_sfm.dense.estimator import EncodedView
     from pdc_sfm.network import PDCNet
 
 SIDE = 256  # of the branch, and of the views it is shown
@@ -34,9 +34,6 @@ DIRECTIONS = (0, 45, 90, 135)  # degrees, of what is squeezed
 PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # centers of windows, in parts of an image
 LIKELY_TURNS = 2  # turns beside none at which windows are tried
 FAR_ZOOM, FAR_TURN = 1.7, 25.0  # along any direction; degrees: beyond them a pass finds only a part
-CONFIRMED = 0.6  # of what both images should show is sure: the search ends
-PLANAR = 0.5  # of a pass's matches fit one homography: it may show what the pass missed
-COMPLETE = 0.95  # of what it shows was found
 LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
 ROOM = 1.1  # around it
 FEWEST_KEYPOINTS = 12  # of SIFT, for a homography
@@ -56,7 +53,7 @@ class ViewHypothesis:
 
 
 @dataclass(frozen=True)
-class Search:
+class ViewSearch:
     """The looks at one pair of images."""
 
     network: PDCNet
@@ -145,19 +142,6 @@ class Search:
             view_size=view.size,
             query_from_view=view.original_from_view,
         )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What became of a homography of the search."""
-
-    share: float  # of what it says that both images show, sure after alignment
-    aligning: tuple[np.ndarray, ...] = ()  # query_from_reference (3, 3) of both directions
-    estimates: dict[int, DenseEstimate] = field(default_factory=dict)  # aligned passes so far, by direction
-
-    @property
-    def confirmed(self) -> bool:
-        return self.share >= CONFIRMED
 
 
 def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> bool:

@@ -1,0 +1,239 @@
+"""A network and a strategy to use it with: two images, each encoded once, give one `DenseEstimate` of the original pair.
+
+The network sees views of the two images; whatever a view does to the pixels is undone exactly: final query point =
+query_from_view(fine flow's point).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pdc_sfm.dense.estimate import DenseEstimate, from_level, on_host
+from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.dense.strategies import find_strategy
+from pdc_sfm.dense.views import SMALLEST, View
+from pdc_sfm.errors import ImageError
+from pdc_sfm.images import fitted_size, resize_image
+from pdc_sfm.sift import Description, describe
+
+if TYPE_CHECKING:
+    from pdc_sfm.dense.field import Field
+    from pdc_sfm.dense.subpixel import Gray
+    from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
+
+SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
+MOST_KEYPOINTS = 2000  # of an image, for a search
+KEYPOINT_BYTES = 4 * (128 + 2)  # a descriptor and its place
+DETAIL = 2  # images are kept at up to twice the network's resolution, for views that magnify
+
+
+@dataclass(frozen=True)
+class EncodedView:
+    """A view of an image and its code."""
+
+    view: View
+    code: ImageCode
+    gray: Gray | None = None  # for sub-pixel alignment
+    has_keypoints: bool = False  # or will have, when a strategy first wants them
+
+    @functools.cached_property
+    def keypoints(self) -> Description:
+        """SIFT's, found when a search first wants them: once, however many pairs the image is in."""
+        return describe(resize_image(self.view.source, self.view.size), MOST_KEYPOINTS)
+
+    @property
+    def sizes(self) -> tuple:
+        """What images must share to be in one batch: the size the network sees, and their own."""
+        return self.code.high_size, tuple(self.view.original_size)
+
+    @property
+    def nbytes(self) -> int:
+        gray = 0 if self.gray is None else self.gray.nbytes
+        keypoints = (
+            MOST_KEYPOINTS * KEYPOINT_BYTES if self.has_keypoints else 0
+        )  # also before they are found: it must not grow
+        return self.code.nbytes + self.view.source.nbytes + gray + keypoints
+
+
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """A network and the strategy to use it with. Nothing is remembered between calls."""
+
+    network: PDCNet
+    settings: DenseSettings = field(default_factory=DenseSettings)
+    device: str = "cpu"
+    codes: Literal["float32", "float16"] = (
+        "float32"  # as which codes are kept; the network computes in its own precision
+    )
+
+    def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
+        """The code of an image, (H, W, 3) uint8, at the resolution of the settings."""
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            raise ImageError(f"{name} is {image.dtype} {image.shape}: expected RGB, (H, W, 3) uint8")
+        height, width = image.shape[:2]
+        if min(height, width) < SMALLEST:
+            raise ImageError(f"{name} is {width}x{height} pixels: at least {SMALLEST}x{SMALLEST} are needed")
+        size = fitted_size((width, height), self.settings.min_side, self.settings.max_side)
+        encoded = self.encode_view(View.whole(image, (width, height), size), name)
+        view = replace(encoded.view, source=self._kept_pixels(image, size))
+        return replace(encoded, view=view, has_keypoints=find_strategy(self.settings.method).needs_keypoints)
+
+    def estimate(self, reference: EncodedView, query: EncodedView) -> DenseEstimate:
+        """Where every cell of the reference lies in the query, by the strategy of the settings."""
+        return self._turned([(reference, query)])[0]
+
+    def estimate_both(self, image0: EncodedView, image1: EncodedView) -> tuple[DenseEstimate, DenseEstimate]:
+        """Both directions: image0 as reference, then image1 as reference."""
+        forward, backward = self._turned([(image0, image1), (image1, image0)])
+        return forward, backward
+
+    def estimate_batch(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[DenseEstimate]:
+        """As `estimate` for (reference, query) pairs; of a strategy that is one pass those of equal sizes run as one batch."""
+        if self.settings.needs_pixels:
+            return [self.estimate(reference, query) for reference, query in pairs]
+        return self.one_pass(pairs)
+
+    # --- the query turned --------------------------------------------------------------------------------------------
+
+    def _turned(self, directions: Sequence[tuple[EncodedView, EncodedView]]) -> list[DenseEstimate]:
+        """The directions of one pair by the strategy, the query turned first by the angle that suits it best."""
+        estimate = find_strategy(self.settings.method).estimate
+        angle = self._best_angle(*directions[0])
+        if not angle:
+            return estimate(self, directions)
+        angles = (angle, -angle)
+        turned = [
+            (reference, self.encode_view(query.view.rotated(turn)))
+            for (reference, query), turn in zip(directions, angles)
+        ]
+        found = estimate(self, turned)
+        return [replace(one, method=f"rotated {turn % 360:g}, {one.method}") for one, turn in zip(found, angles)]
+
+    def _best_angle(self, reference: EncodedView, query: EncodedView) -> float:
+        """The turn of the query, in degrees, after which most cells of the reference are confident."""
+        count = self.settings.rotations
+        if count == 1:
+            return 0.0
+        small = self.encode_view(_small(reference.view))
+        angles = [360.0 * k / count for k in range(count)]
+        confident = []
+        for angle in angles:
+            turned = self.encode_view(_small(query.view).rotated(angle))
+            estimate = self.one_pass([(small, turned)], subpixel=False)[0]
+            confident.append(int(self.sure(estimate).sum()))
+        return angles[int(np.argmax(confident))]
+
+    # --- views and passes: what strategies are made of ---------------------------------------------------------------
+
+    def sure(self, estimate: DenseEstimate) -> np.ndarray:
+        """(h, w) bool: cells that are matches."""
+        return estimate.valid & (estimate.confidence() > self.settings.threshold)
+
+    def encode_view(self, view: View, name: str = "image") -> EncodedView:
+        """The code of a view of an image."""
+        import torch
+
+        from pdc_sfm.dense import subpixel
+        from pdc_sfm.network import prepare_image
+
+        with torch.inference_mode():
+            image = prepare_image(view.render(), name).to(self.device)
+            code = self.network.encode(image)
+            if self.codes != "float32":
+                code = code.to(getattr(torch, self.codes))
+            return EncodedView(view, code, subpixel.gray(image, code.high_size) if self._subpixel else None)
+
+    def one_pass(self, pairs: Sequence[tuple[EncodedView, EncodedView]], subpixel: bool = True) -> list[DenseEstimate]:
+        """One pass of the network for each pair, in batches of equal sizes; aligned to sub-pixels if the settings want it."""
+        import torch
+
+        from pdc_sfm.dense.subpixel import align_likely
+
+        groups: dict[tuple, list[int]] = {}
+        for number, (reference, query) in enumerate(pairs):
+            groups.setdefault((reference.code.high_size, query.code.high_size), []).append(number)
+        found: dict[int, DenseEstimate] = {}
+        for numbers in groups.values():
+            some = [pairs[n] for n in numbers]
+            with torch.inference_mode():
+                output = self._decode(some)
+                if subpixel and self._subpixel:
+                    output = align_likely(output, *_grays(some), self.network.confidence_head)
+            output = on_host(output)
+            for index, number in enumerate(numbers):
+                found[number] = _original(output, *pairs[number], index)
+        return [found[number] for number in range(len(pairs))]
+
+    def field(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> Field:
+        """One pass for (reference, query) pairs of whole images with equal `sizes`, left where it was computed."""
+        import torch
+
+        from pdc_sfm.dense import subpixel
+        from pdc_sfm.dense.cells import fused
+        from pdc_sfm.dense.field import field_of
+
+        p1 = None
+        with torch.inference_mode():
+            output = self._decode(pairs)
+            if self._subpixel and fused(output.flow):
+                grays = (subpixel.Gray.cat(some) for some in _grays(pairs))
+                output, p1 = subpixel.align_and_score(output, *grays, self.network.confidence_head)
+            elif self._subpixel:
+                output = subpixel.align_likely(output, *_grays(pairs), self.network.confidence_head)
+            return field_of(output, *(encoded.view.original_size for encoded in pairs[0]), p1)
+
+    def _decode(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> LevelOutput:
+        references, queries = (_batch([pair[side].code for pair in pairs]) for side in (0, 1))
+        if self.codes != "float32":
+            import torch
+
+            references, queries = references.to(torch.float32), queries.to(torch.float32)
+        return self.network.decode(references, queries)[-1]
+
+    @property
+    def _subpixel(self) -> bool:
+        """As the settings say, else unless the network is to give its published numbers."""
+        return subpixel_by_default(self.network) if self.settings.subpixel is None else self.settings.subpixel
+
+    def _kept_pixels(self, image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+        if not self.settings.needs_pixels:
+            return np.zeros((0, 0, 3), np.uint8)
+        kept = (DETAIL * size[0], DETAIL * size[1])
+        return resize_image(image, kept) if image.shape[1] > kept[0] else image
+
+
+def subpixel_by_default(network: PDCNet) -> bool:
+    """Whether a network's flow is aligned to sub-pixels: the published networks are used as published."""
+    return network.settings.backbone != "vgg16"
+
+
+def _small(view: View) -> View:
+    return view.scaled(min(1.0, SEARCH_SIDE / min(view.size)))
+
+
+def _grays(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> tuple[list[Gray], list[Gray]]:
+    """Of the references, and of the queries."""
+    return [reference.gray for reference, _ in pairs], [query.gray for _, query in pairs]
+
+
+def _batch(codes: list[ImageCode]) -> ImageCode:
+    return codes[0] if len(codes) == 1 else codes[0].cat(codes)
+
+
+def _original(output, reference: EncodedView, query: EncodedView, index: int) -> DenseEstimate:
+    """The network's output for a pair of views, as an estimate of the original pair."""
+    whole, view = reference.view.is_whole, reference.view
+    sizes = view.original_size if whole else view.size, query.view.original_size
+    through = (
+        {} if query.view.is_whole else dict(view_size=query.view.size, query_from_view=query.view.original_from_view)
+    )
+    estimate = from_level(output, *sizes, index=index, **through)
+    if whole:
+        return estimate
+    cells = tuple(max(1, round(side / estimate.stride)) for side in view.seen_size)
+    return estimate.over_image(view.original_size, view.original_from_view, cells)
