@@ -102,6 +102,7 @@ class _Front:
 def _visitor(wear: Wardrobe, width: float, depth: float) -> Mesh:
     """Something large that stands there for one picture."""
     b, random = Solids(), wear.random
-    spot = Frame.standing(*(random.uniform(0.3, 0.7, 2) * (width, depth)), 0, random.uniform(0, 6.3))
+    x, y = random.uniform(0.3, 0.7, 2) * (width, depth)
+    spot = Frame.standing(x, y, 0, random.uniform(0, 6.3))
     STANDING[int(random.integers(len(STANDING)))](b, spot, float(random.uniform(1, 2.5)), wear)
     return b.build()
