@@ -32,8 +32,8 @@ from pdc_sfm.settings import load_settings
 from pdc_sfm.store.journal import RawStore, open_raw_store
 from pdc_sfm.store.writers import new_h5, write_matches
 from pdc_sfm.tracks.assemble import Outputs, aggregate
+from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.threads import Threads
-from pdc_sfm.tracks.voting import TrackSettings
 
 SIZE = (640, 480)
 GRID = np.stack(np.meshgrid(np.arange(1.5, SIZE[0], 4), np.arange(1.5, SIZE[1], 4)), -1).reshape(-1, 2)

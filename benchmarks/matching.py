@@ -177,7 +177,7 @@ def order_a_million() -> tuple[float, float]:
 
 def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
     """Seconds of ours and of plain dictionaries, and whether both find the same."""
-    from pdc_sfm.tracks.nearest import RadiusIndex
+    from pdc_sfm.tracks.spatial import RadiusIndex
     from pdc_sfm.tracks.voting import link, vote_keypoints
 
     rng = np.random.default_rng(0)

@@ -35,7 +35,7 @@ from pdc_sfm.settings import load_settings
 from pdc_sfm.store.journal import RawStore, open_raw_store
 from pdc_sfm.store.pair_lists import write_pairs
 from pdc_sfm.tracks.assemble import Outputs, aggregate
-from pdc_sfm.tracks.voting import TrackSettings
+from pdc_sfm.tracks.settings import TrackSettings
 
 STEP = 4  # pixels between matches
 MIN_OVERLAP = 0.12  # of both images, for a pair to be matched

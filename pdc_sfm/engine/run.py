@@ -25,7 +25,7 @@ from pdc_sfm.settings import Precision, require, require_file_name, require_prec
 from pdc_sfm.store.journal import open_raw_store
 from pdc_sfm.store.pair_lists import check_keys, read_pairs, unique_pairs
 from pdc_sfm.tracks.assemble import Outputs, Summary, aggregate
-from pdc_sfm.tracks.voting import TrackSettings
+from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.workers import Engine, RaySettings, open_pool
 
 Overwrite = Literal["no", "tracks", "all"]

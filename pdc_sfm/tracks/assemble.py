@@ -23,8 +23,8 @@ from pdc_sfm.store.readers import open_features
 from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, write_record
 from pdc_sfm.tracks.flow_tracks import write_flow_tracks
 from pdc_sfm.tracks.hloc_tracks import Job, Pair, write_hloc_tracks
+from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.threads import Threads
-from pdc_sfm.tracks.voting import TrackSettings
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The flow's rule of filling the two files: keypoints are carried from image to image (`pdc_sfm.tracks.fusion`)."""
+"""The flow's rule of filling the two files: keypoints are propagated from image to image (`pdc_sfm.tracks.fusion`)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from pdc_sfm.tracks.fusion import (
 )
 from pdc_sfm.tracks.hloc_tracks import IMAGES_AHEAD, OPEN_IMAGES, Job, Pair, link_all, vote
 from pdc_sfm.tracks.propagation import propagate
+from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.spill_cache import SpillCache
-from pdc_sfm.tracks.voting import TrackSettings, VotedKeypoints
+from pdc_sfm.tracks.voting import VotedKeypoints
 
 REACH = 0.02  # of the larger side: no match farther away tells where a point goes
 
@@ -95,12 +96,12 @@ class _Carrier:
         """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches."""
         job = self.job
         known = [pair for pair in self.pairs_of[name] if self._is_known(_other(pair, name))]
-        propagated = self._arrivals(name, view, [_other(pair, name) for pair in known])
+        propagated = self._propagated(name, view, [_other(pair, name) for pair in known])
         image = self._keypoints(name, view, propagated)
         job.write_keypoints(name, image.points, image.scores, view.size)
         self.known[name] = image
         total, _ = 0, image.by_track  # sorted once, before threads use it
-        found = job.threads.map(lambda arrival: confirmed(arrival, image, job.settings.max_error), propagated)
+        found = job.threads.map(lambda source: confirmed(source, image, job.settings.max_error), propagated)
         for pair, (matches, scores) in zip(known, found):
             write_matches(job.match_file, *pair, matches if pair[1] == name else matches[:, ::-1], scores)
             self.written.add(pair)
@@ -117,17 +118,17 @@ class _Carrier:
         self.tracks += len(view.votes)
         return image
 
-    def _arrivals(self, name: str, view: _View, others: list[str]) -> list[PropagatedKeypoints]:
-        """The keypoints of images before, carried into this one by the matches of their pairs."""
+    def _propagated(self, name: str, view: _View, others: list[str]) -> list[PropagatedKeypoints]:
+        """The keypoints of images before, propagated into this one by the matches of their pairs."""
         images = {other: self.known[other] if other in self.known else self.fixed(other) for other in others}
 
-        def arrive(other: str) -> PropagatedKeypoints:
+        def bring(other: str) -> PropagatedKeypoints:
             reach = REACH * max(self.job.raw.sizes((other, name))[0])
             tracks, order = images[other].by_track  # in this order neighbors come together, and are found sooner
-            carried = propagate(view.matches[other].swapped(), images[other].points[order], reach)
-            return PropagatedKeypoints(tracks[carried.index], replace(carried, index=order[carried.index]))
+            found = propagate(view.matches[other].swapped(), images[other].points[order], reach)
+            return PropagatedKeypoints(tracks[found.index], replace(found, index=order[found.index]))
 
-        return list(self.job.threads.map(arrive, others))
+        return list(self.job.threads.map(bring, others))
 
     def _is_known(self, name: str) -> bool:
         return name in self.known or name in self.job.fixed

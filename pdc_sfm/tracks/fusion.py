@@ -1,8 +1,8 @@
-"""Tracks by the flow: keypoints are carried from image to image, where hloc's rule would round them to cells.
+"""Tracks by the flow: keypoints are propagated from image to image, where hloc's rule would round them to cells.
 
-Images are done one after the other. Every keypoint of the images before is carried into the new one by the dense
+Images are done one after the other. Every keypoint of the images before is propagated into the new one by the dense
 matches of their pair, to a fraction of a pixel; what comes from several images on the same track is averaged robustly.
-Only where nothing arrives do new keypoints begin. So a track's observations agree with each other by construction, and
+Only where none is propagated do new keypoints begin. So a track's observations agree with each other by construction, and
 a pair's matches are the tracks that its own flow confirms.
 """
 
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdc_sfm.tracks.apart import far_from, radius_nms
 from pdc_sfm.tracks.propagation import Propagated
+from pdc_sfm.tracks.spatial import far_from, radius_nms
 from pdc_sfm.tracks.voting import VotedKeypoints, strongest_first
 
 ROUNDS = 5  # of reweighting
@@ -44,21 +44,21 @@ class TrackPoints:
 
 @dataclass(frozen=True)
 class PropagatedKeypoints:
-    """Keypoints of an earlier image as they arrive in the new one."""
+    """Keypoints of an earlier image as they are propagated into the new one."""
 
     tracks: np.ndarray  # (M,) int64
-    carried: Propagated
+    propagated: Propagated
 
 
 def fuse_tracks(propagated: Sequence[PropagatedKeypoints], distance: float) -> TrackPoints:
-    """One place for each track that arrives; of tracks nearer to each other than `distance` the best supported."""
-    if not sum(len(arrival.tracks) for arrival in propagated):
+    """One place for each track that is propagated; of tracks nearer to each other than `distance` the best supported."""
+    if not sum(len(source.tracks) for source in propagated):
         return TrackPoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
-    tracks, group = _numbered(np.concatenate([arrival.tracks for arrival in propagated]))
-    x, y = np.concatenate([arrival.carried.points for arrival in propagated]).T.copy()
-    prior = np.concatenate([arrival.carried.weights for arrival in propagated])
-    scales = [max(1.0, arrival.carried.tolerance / 2) ** -2 for arrival in propagated]
-    scale = np.repeat(scales, [len(arrival.tracks) for arrival in propagated])
+    tracks, group = _numbered(np.concatenate([source.tracks for source in propagated]))
+    x, y = np.concatenate([source.propagated.points for source in propagated]).T.copy()
+    prior = np.concatenate([source.propagated.weights for source in propagated])
+    scales = [max(1.0, source.propagated.tolerance / 2) ** -2 for source in propagated]
+    scale = np.repeat(scales, [len(source.tracks) for source in propagated])
     weight = prior
     for _ in range(ROUNDS):
         support = np.bincount(group, weight, len(tracks))
@@ -87,13 +87,13 @@ def _numbered(tracks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def each_propagated(propagated: Sequence[PropagatedKeypoints]) -> TrackPoints:
-    """Every arrival as its own keypoint: for localization, where each stands for another point of the map."""
+    """Every propagated keypoint by itself: for localization, where each stands for another point of the map."""
     if not propagated:
         return fuse_tracks((), 0)
     return TrackPoints(
-        np.concatenate([arrival.carried.points for arrival in propagated]).astype(np.float32),
-        np.concatenate([arrival.carried.weights for arrival in propagated]).astype(np.float32),
-        np.concatenate([arrival.tracks for arrival in propagated]),
+        np.concatenate([source.propagated.points for source in propagated]).astype(np.float32),
+        np.concatenate([source.propagated.weights for source in propagated]).astype(np.float32),
+        np.concatenate([source.tracks for source in propagated]),
     )
 
 
@@ -114,22 +114,22 @@ def add_new(
     )
 
 
-def confirmed(arrival: PropagatedKeypoints, image: TrackPoints, max_error: float) -> tuple[np.ndarray, np.ndarray]:
-    """Matches of a pair: keypoints that its flow carries to within max_error of their track's place.
+def confirmed(source: PropagatedKeypoints, image: TrackPoints, max_error: float) -> tuple[np.ndarray, np.ndarray]:
+    """Matches of a pair: keypoints that its flow propagates to within max_error of their track's place.
 
     Where matches are sparse, as in large photographs seen small by the network, half their distance is allowed.
     Returns (M, 2) int32, index in the earlier and in the new image, and scores (M,) float32.
     """
-    if not len(image) or not len(arrival.tracks):
+    if not len(image) or not len(source.tracks):
         return np.zeros((0, 2), np.int32), np.zeros(0, np.float32)
     tracks, keypoints = image.by_track
-    found = np.minimum(np.searchsorted(tracks, arrival.tracks), len(image) - 1)
-    here = np.flatnonzero(tracks[found] == arrival.tracks)
+    found = np.minimum(np.searchsorted(tracks, source.tracks), len(image) - 1)
+    here = np.flatnonzero(tracks[found] == source.tracks)
     found = keypoints[found[here]]
-    x, y = (image.points.take(found, 0) - arrival.carried.points.take(here, 0)).T
-    good = np.flatnonzero(x * x + y * y <= max(max_error, arrival.carried.tolerance) ** 2)
-    matches = np.stack((arrival.carried.index[here[good]], found[good]), 1).astype(np.int32)
-    return matches, arrival.carried.scores[here[good]]
+    x, y = (image.points.take(found, 0) - source.propagated.points.take(here, 0)).T
+    good = np.flatnonzero(x * x + y * y <= max(max_error, source.propagated.tolerance) ** 2)
+    matches = np.stack((source.propagated.index[here[good]], found[good]), 1).astype(np.int32)
+    return matches, source.propagated.scores[here[good]]
 
 
 def image_order(pairs: Sequence[tuple[str, str]], done: Collection[str] = ()) -> list[str]:

@@ -19,9 +19,10 @@ from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.writers import RUN, write_keypoints, write_matches
-from pdc_sfm.tracks.nearest import RadiusIndex
+from pdc_sfm.tracks.settings import TrackSettings
+from pdc_sfm.tracks.spatial import RadiusIndex
 from pdc_sfm.tracks.threads import Threads
-from pdc_sfm.tracks.voting import TrackSettings, VotedKeypoints, link, vote_keypoints
+from pdc_sfm.tracks.voting import VotedKeypoints, link, vote_keypoints
 
 Pair = tuple[str, str]
 OPEN_IMAGES = 512  # keypoints of so many images are kept in memory while pairs are linked

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.tracks.around import GridKNN
+from pdc_sfm.tracks.spatial import GridKNN
 
 NEIGHBORS = 10
-FEWEST = 8  # matches of a pair, below which nothing is carried over
+FEWEST = 8  # matches of a pair, below which nothing is propagated
 MIN_SHARE = 0.5  # of the neighbors' weight that must agree with the fit
 FLATTEN = 1e-3  # pull of the slope towards zero, so that points on a line do no harm
 PART = 8192  # points fitted at a time: few for the memory, many for threads, which wait for each other between steps
@@ -20,7 +20,7 @@ PART = 8192  # points fitted at a time: few for the memory, many for threads, wh
 
 @dataclass(frozen=True)
 class Propagated:
-    """Those of the given points that could be carried to the other image."""
+    """Those of the given points that could be propagated to the other image."""
 
     index: np.ndarray  # (M,) into the given points
     points: np.ndarray  # (M, 2) float64, in the other image
@@ -30,7 +30,7 @@ class Propagated:
 
 
 def propagate(matches: RawMatches, points: np.ndarray, reach: float) -> Propagated:
-    """Carry points (N, 2) of the first image to the second, where matches lie near and agree with each other.
+    """Propagate points (N, 2) of the first image to the second, where matches lie near and agree with each other.
 
     The displacement is fitted by an affine function of place to the nearest matches, weighted by score and distance;
     those that do not fit (another surface, a wrong match) lose their weight. Points farther from any match than matches
@@ -46,7 +46,7 @@ def propagate(matches: RawMatches, points: np.ndarray, reach: float) -> Propagat
         return none
     shift = (matches.keypoints1 - matches.keypoints0).T.copy()
     parts = [
-        _carry(points[part], part, around, shift, matches.scores, spacing)
+        _propagate_part(points[part], part, around, shift, matches.scores, spacing)
         for part in np.array_split(index, -(-len(index) // PART))
     ]
     index, there, scores, weights = (np.concatenate(some) for some in zip(*parts))
@@ -59,10 +59,10 @@ def _spacing(points: np.ndarray, around: GridKNN) -> float:
     return max(float(np.sqrt(np.median(x * x + y * y))), 1.0)
 
 
-def _carry(
+def _propagate_part(
     at: np.ndarray, index: np.ndarray, around: GridKNN, shift: np.ndarray, scores: np.ndarray, spacing: float
 ) -> tuple[np.ndarray, ...]:
-    """Points (M, 2) of an index (M,): the index, place, mean score and weight of those that can be carried.
+    """Points (M, 2) of an index (M,): the index, place, mean score and weight of those that can be propagated.
 
     All matches have displacements (2, N) and scores (N,).
     """

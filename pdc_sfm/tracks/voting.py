@@ -9,38 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.settings import require
-from pdc_sfm.tracks.nearest import RadiusIndex
+from pdc_sfm.tracks.spatial import RadiusIndex
 
 FAR = np.iinfo(np.int64).max
 LARGEST_TABLE = 1 << 24
-
-
-@dataclass(frozen=True)
-class TrackSettings:
-    """How raw matches become keypoints and tracks."""
-
-    # flow: keypoints carried from image to image by the flow; hloc: matches rounded to cells, as hloc does
-    rule: Literal["flow", "hloc"] = "flow"
-    max_error: float = 2.0  # pixels by which a match may miss its keypoint
-    cell_size: float = 2.0  # no more than one keypoint a cell of so many pixels; 8 for maps of thousands of images
-    # the best of each image: 8192 is faster, with a quarter of the points; null keeps all, and queries of fixed
-    # images unquantized
-    max_keypoints: int | None = 32768
-    # flow: weaker matches make no tracks of a map, where they do more harm; localization queries use all
-    min_score: float = 0.3
-
-    def __post_init__(self) -> None:
-        require(self.max_error > 0, f"max_error={self.max_error} must be positive")
-        require(self.cell_size >= 0, f"cell_size={self.cell_size} must not be negative")
-        require(0 <= self.min_score < 1, f"min_score={self.min_score} must be in [0, 1)")
-        top = self.max_keypoints
-        require(top is None or top >= 1, f"max_keypoints={top} must be at least 1, or null for all")
 
 
 @dataclass(frozen=True)

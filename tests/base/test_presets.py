@@ -19,7 +19,7 @@ from pdc_sfm.matches.snap import SnapSettings
 from pdc_sfm.presets import preset_path
 from pdc_sfm.retrieval import RetrievalSettings
 from pdc_sfm.settings import load_settings
-from pdc_sfm.tracks.voting import TrackSettings
+from pdc_sfm.tracks.settings import TrackSettings
 
 NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 BUILD = "import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))"

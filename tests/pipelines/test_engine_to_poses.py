@@ -11,7 +11,7 @@ from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.evaluation.poses import pose_error
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.tracks.voting import TrackSettings
+from pdc_sfm.tracks.settings import TrackSettings
 
 MAP = [f"{i}.png" for i in range(6)]
 QUERY = "q.png"

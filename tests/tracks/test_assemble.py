@@ -13,7 +13,7 @@ from pdc_sfm.store.readers import open_features, open_matches
 from pdc_sfm.tracks import hloc_tracks as rules
 from pdc_sfm.tracks.assemble import Outputs, aggregate
 from pdc_sfm.tracks.hloc_tracks import in_hloc_order
-from pdc_sfm.tracks.voting import TrackSettings
+from pdc_sfm.tracks.settings import TrackSettings
 
 SIZE = (320, 240)
 HLOC = TrackSettings("hloc", 2, 8)

@@ -8,7 +8,7 @@ from pdc_sfm.store.journal import open_raw_store
 from pdc_sfm.store.readers import open_features, open_matches
 from pdc_sfm.tracks import flow_tracks as flow_rule
 from pdc_sfm.tracks.assemble import Outputs, aggregate
-from pdc_sfm.tracks.voting import TrackSettings
+from pdc_sfm.tracks.settings import TrackSettings
 
 VIEWS, SIZE = 6, (320, 240)
 NAMES = [f"{view}.jpg" for view in range(VIEWS)]

@@ -1,4 +1,4 @@
-"""Keypoints carried by the flow: exact places, wrong matches without harm, tracks as long as what is seen."""
+"""Keypoints propagated by the flow: exact places, wrong matches without harm, tracks as long as what is seen."""
 
 import sys
 
@@ -20,10 +20,12 @@ def grid_matches(warp=AFFINE, low=0, high=120, step=4):
     return RawMatches(points, points @ warp[:, :2].T + warp[:, 2], np.full(len(points), 0.5))
 
 
-def arrival(tracks, points, weights):
+def source(tracks, points, weights):
     count = len(tracks)
-    carried = Propagated(np.arange(count), np.array(points, float), np.full(count, 0.5, np.float32), np.array(weights))
-    return PropagatedKeypoints(np.array(tracks), carried)
+    propagated = Propagated(
+        np.arange(count), np.array(points, float), np.full(count, 0.5, np.float32), np.array(weights)
+    )
+    return PropagatedKeypoints(np.array(tracks), propagated)
 
 
 def test_points_between_the_matches_are_carried_to_their_exact_place():
@@ -96,24 +98,24 @@ def test_tracks_are_made_without_scipy(monkeypatch):
     for name in ("scipy", "scipy.spatial"):
         monkeypatch.setitem(sys.modules, name, None)
     matches = grid_matches()
-    carried = propagate(matches, matches.keypoints0, 16)
-    image = fuse_tracks([PropagatedKeypoints(carried.index, carried)], 2)
+    propagated = propagate(matches, matches.keypoints0, 16)
+    image = fuse_tracks([PropagatedKeypoints(propagated.index, propagated)], 2)
     new = VotedKeypoints(np.concatenate((matches.keypoints1, [[-9, -9]])), np.append(matches.scores, 1))
     assert len(add_new(image, new, 1000, 2, None)) == len(matches) + 1
 
 
-def test_too_few_matches_carry_nothing():
+def test_too_few_matches_propagate_nothing():
     matches = grid_matches().select(np.arange(7))
     assert len(propagate(matches, matches.keypoints0, 16).index) == 0
     assert len(propagate(RawMatches.empty(), np.zeros((3, 2)), 16).index) == 0
 
 
-def test_a_track_lies_where_most_of_its_arrivals_agree():
+def test_a_track_lies_where_most_of_what_is_propagated_agrees():
     placed = fuse_tracks(
         [
-            arrival([3, 5], [[10, 10], [50, 50]], [1, 1]),
-            arrival([3], [[10.4, 10]], [1]),
-            arrival([3], [[18, 10]], [1]),
+            source([3, 5], [[10, 10], [50, 50]], [1, 1]),
+            source([3], [[10.4, 10]], [1]),
+            source([3], [[18, 10]], [1]),
         ],
         4,
     )
@@ -123,19 +125,19 @@ def test_a_track_lies_where_most_of_its_arrivals_agree():
 
 @pytest.mark.parametrize("far", [6, 10**12])  # beside each other, and too far apart for a table
 def test_tracks_that_lie_far_apart_are_placed_alike(far):
-    first, second = arrival([far, 3], [[50, 50], [10, 10]], [1, 1]), arrival([3, 5], [[10, 10], [90, 90]], [1, 1])
+    first, second = source([far, 3], [[50, 50], [10, 10]], [1, 1]), source([3, 5], [[10, 10], [90, 90]], [1, 1])
     placed = fuse_tracks([first, second], 4)
     np.testing.assert_array_equal(placed.tracks, [3, 5, far])
     np.testing.assert_allclose(placed.points, [[10, 10], [90, 90], [50, 50]])
 
 
 def test_of_tracks_that_crowd_the_best_supported_stays():
-    placed = fuse_tracks([arrival([1, 2, 3], [[0, 0], [3, 0], [6, 0]], [1, 2, 1.5])], 4)
+    placed = fuse_tracks([source([1, 2, 3], [[0, 0], [3, 0], [6, 0]], [1, 2, 1.5])], 4)
     np.testing.assert_array_equal(placed.tracks, [2])
 
 
-def test_tracks_begin_only_where_none_arrives_and_give_way_to_those_that_do():
-    placed = fuse_tracks([arrival([7], [[10, 10]], [0.1])], 4)
+def test_tracks_begin_only_where_none_is_propagated_and_give_way_to_those_that_do():
+    placed = fuse_tracks([source([7], [[10, 10]], [0.1])], 4)
     points = np.array([[12, 10], [30, 30], [60, 60], [61, 60]], np.float32)
     new = VotedKeypoints(points, np.array([9, 1, 2, 1.5], np.float32))
     image = add_new(placed, new, 100, 4, 2)
@@ -144,14 +146,14 @@ def test_tracks_begin_only_where_none_arrives_and_give_way_to_those_that_do():
 
 
 def test_a_pair_matches_what_its_own_flow_confirms():
-    one, other = arrival([1, 2], [[10, 10], [40, 40]], [1, 1]), arrival([1, 9], [[16, 10], [90, 90]], [0.2, 0.2])
+    one, other = source([1, 2], [[10, 10], [40, 40]], [1, 1]), source([1, 9], [[16, 10], [90, 90]], [0.2, 0.2])
     image = add_new(fuse_tracks([one], 4), VotedKeypoints.none(), 0, 4, None)
     np.testing.assert_array_equal(confirmed(one, image, 2)[0], [[0, 0], [1, 1]])
     assert len(confirmed(other, image, 2)[0]) == 0  # six pixels off, and a track that is not here
 
 
-def test_queries_keep_every_arrival():
-    image = each_propagated([arrival([1, 2], [[10, 10], [10.1, 10]], [1, 1]), arrival([3], [[10, 10]], [1])])
+def test_queries_keep_every_propagated_keypoint():
+    image = each_propagated([source([1, 2], [[10, 10], [10.1, 10]], [1, 1]), source([3], [[10, 10]], [1])])
     np.testing.assert_array_equal(image.tracks, [1, 2, 3])
     assert len(each_propagated([])) == 0
 

@@ -10,8 +10,8 @@ from pdc_sfm.errors import FormatError
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.store.journal import RawStore, open_raw_store
 from pdc_sfm.tracks.assemble import Outputs, aggregate
+from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.threads import Threads
-from pdc_sfm.tracks.voting import TrackSettings
 
 SIZE = (200, 160)
 NAMES = [f"{i}.jpg" for i in range(6)]

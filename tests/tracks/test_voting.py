@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from dictionary_rule import aggregate_by_dictionary
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.tracks.nearest import RadiusIndex
-from pdc_sfm.tracks.voting import TrackSettings, link, one_to_one, strongest_first, vote_keypoints
+from pdc_sfm.tracks.settings import TrackSettings
+from pdc_sfm.tracks.spatial import RadiusIndex
+from pdc_sfm.tracks.voting import link, one_to_one, strongest_first, vote_keypoints
 
 
 def random_matches(rng, count, size=(160, 120)):
@@ -73,24 +74,6 @@ def test_a_match_stays_only_if_it_is_the_best_of_both_its_ends():
     # 1-6 loses to 0-6, which in turn loses to 0-5: neither is the best of both its ends
     np.testing.assert_array_equal(matches, [[0, 5], [2, 7]])
     np.testing.assert_allclose(scores, [0.9, 0.5])
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31), st.sampled_from([0.0, 0.5, 2.0, 4.0]), st.sampled_from([1.0, 40.0, 4000.0]))
-def test_the_nearest_keypoint_is_that_of_all_distances(seed, distance, extent):
-    rng = np.random.default_rng(seed)
-    keypoints = rng.uniform(0, extent, (rng.integers(1, 90), 2)).astype(np.float32)
-    points = np.concatenate((keypoints[:20], rng.uniform(-5, extent + 5, (60, 2)))).astype(np.float32)
-    points[::3] += rng.normal(0, distance, points[::3].shape).astype(np.float32)
-    away = np.linalg.norm(points[:, None].astype(np.float64) - keypoints[None], axis=2)
-    expected = np.where(away.min(1) <= distance, away.argmin(1), -1)
-    np.testing.assert_array_equal(RadiusIndex(keypoints, distance).of(points), expected)
-
-
-def test_crowded_and_far_spread_keypoints_are_found_too():
-    keypoints = np.concatenate((np.random.default_rng(0).uniform(0, 0.5, (500, 2)), [[1e7, 1e7]])).astype(np.float32)
-    np.testing.assert_array_equal(RadiusIndex(keypoints, 0.01).of(keypoints), np.arange(501))
-    np.testing.assert_array_equal(RadiusIndex(keypoints[:500], 0.01).of(keypoints[:500]), np.arange(500))
 
 
 @pytest.mark.parametrize("wrong", [{"max_error": 0}, {"cell_size": -1}, {"max_keypoints": 0}])
