@@ -21,6 +21,7 @@ import torch
 from gpu_model import GPUS, Assumed, Gpu, Row, stage
 from host_time import HostTime, measure
 
+from pdc_sfm.device import set_tf32
 from pdc_sfm.images import resize_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.network import PDCNET_PLUS, PDCNet, for_inference
@@ -64,6 +65,7 @@ def counted(network: PDCNet, size: Size, batch: int) -> tuple[Count, Count]:
 
 def measured(network: PDCNet, size: Size, batch: int, times: int = 10) -> tuple[float, float]:
     """Seconds of an encoding and of a pair, `batch` at a time, by the clock, on the GPU that is here."""
+    set_tf32("cuda")
     matcher = Matcher(network.to("cuda"), device="cuda")
     images = photographs(size)
     pairs = [tuple(matcher.encode(image) for image in images)] * batch

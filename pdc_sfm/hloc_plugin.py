@@ -115,7 +115,7 @@ def settings_of(conf: Mapping[str, Any], max_kps: int | None = 8192) -> Matching
         raise SettingsError(f"this plugin runs the model {NAME}, not {conf['model']['name']}: use hloc's match_dense")
     tracks = {"max_error": conf["max_error"], "cell_size": conf["cell_size"], "max_keypoints": max_kps}
     tracks |= model.pop("tracks", {})
-    return from_dict(MatchingSettings, {"output": conf["output"], "device": _device(), **model, "tracks": tracks})
+    return from_dict(MatchingSettings, {"output": conf["output"], **model, "tracks": tracks})
 
 
 def register() -> dict[str, dict[str, Any]]:
@@ -170,9 +170,3 @@ def _to_image(tensor: Any) -> Any:
     """(1, C, H, W) in [0, 1] -> (H, W, 3) uint8."""
     pixels = (tensor[0].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).cpu().numpy()
     return pixels.repeat(3, axis=2) if pixels.shape[2] == 1 else pixels
-
-
-def _device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -13,11 +13,11 @@ import numpy as np
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.device import Precision, resolve_device
 from pdc_sfm.images import read_image
 from pdc_sfm.matches.select import SelectSettings, collect, select_matches
 from pdc_sfm.matches.snap import SnappedMatches, SnapSettings, snap_matches
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.settings import Precision
 
 Codes = Literal["float32", "float16"]
 
@@ -151,13 +151,14 @@ class Matcher:
 def load_matcher(
     weights: Path | str | None = None,
     settings: PairSettings | None = None,
-    device: str = "cpu",
+    device: str = "auto",
     precision: Precision = "float32",
     codes: Codes = "float32",
 ) -> Matcher:
-    """A matcher with the weights of a file, or with the built-in model."""
+    """A matcher with the weights of a file, or with the built-in model. `device=auto` is a GPU where there is one."""
     from pdc_sfm.weights import load_network
 
+    device = resolve_device(device, precision)
     return Matcher(load_network(weights, device, precision), settings, device, codes)
 
 

@@ -17,7 +17,7 @@ import typing
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.paths import read_text
@@ -36,21 +36,12 @@ RENAMED = {  # wherever they stand; the old words work until the version after t
     "sharpen": "refine_keypoints",
     "weak_pairs": "min_support_ratio",
 }
-Precision = Literal["float32", "float16", "bfloat16"]  # of the network's convolutions
 
 
 def require(condition: bool, message: str) -> None:
     """Refuse a value: to be called from `__post_init__` with a text that names the setting and its range."""
     if not condition:
         raise SettingsError(message)
-
-
-def require_precision(precision: Precision, device: str) -> None:
-    """16 bits are for devices made for them: a CPU computes them more slowly than 32, and some crash on bfloat16."""
-    require(
-        precision == "float32" or not device.startswith("cpu"),
-        f"precision={precision} is for a GPU; device={device} is slower with it: use precision=float32",
-    )
 
 
 def require_file_name(name: str, setting: str) -> None:

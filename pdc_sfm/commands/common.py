@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pdc_sfm.device import AUTO, check_device
 from pdc_sfm.presets import preset_path
 from pdc_sfm.settings import load_settings
 from pdc_sfm.settings_help import Described, describe, full_table, short_table, summary
@@ -88,6 +89,21 @@ def add_settings(
         "--settings", action=_ListSettings, nargs=0, dest=argparse.SUPPRESS, help="list all settings and exit"
     )
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, see below")
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """`--device`, refused at once where this machine does not have it."""
+    parser.add_argument(
+        "--device",
+        type=_usable_device,
+        default=AUTO,
+        help="cpu, cuda, cuda:1 ..., or auto: a GPU where there is one (auto)",
+    )
+
+
+def _usable_device(word: str) -> str:
+    check_device(word)
+    return word
 
 
 def _imported(target: str) -> Any:

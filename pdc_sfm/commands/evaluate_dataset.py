@@ -22,7 +22,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.common import add_device, add_settings
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, help="only so many pairs (hpatches: sequences), for a first look")
     parser.add_argument("--output", type=Path, help="folder of the results (default: outputs/evaluate/DATASET)")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_device(parser)
     add_settings(parser, functools.partial(_defaults, parser.prog.split()[-1]))
     parser.set_defaults(paths=Paths(images=("images",), inputs=("data", "pairs", "weights"), folders=("output",)))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.common import add_device, add_settings
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, default=Path("outputs/evaluate/homographies"), help="folder of the results"
     )
     parser.add_argument("--weights", help="weights file; without it the built-in model")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_device(parser)
     add_settings(parser, "pdc_sfm.evaluation.homographies:HomographySettings")
     parser.set_defaults(paths=Paths(images=("images",), inputs=("weights",), folders=("output",)))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.common import add_device, add_settings
 from pdc_sfm.commands.paths import Paths
 
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("homography", type=Path, help="file of the homography from the first to the second image")
     parser.add_argument("--output", type=Path, help="folder for results.json and pictures")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_device(parser)
     add_settings(parser, "pdc_sfm.matcher:PairSettings")
     inputs = ("image0", "image1", "homography", "weights")
     parser.set_defaults(paths=Paths(inputs=inputs, folders=("output",), replaced=("results.json", "results.txt")))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.common import add_device, add_settings
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", type=Path, required=True, help="folder of the images")
     parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/pairs"), help="folder of the results")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_device(parser)
     add_settings(parser, "pdc_sfm.evaluation.pose_pairs:KnownCameraSettings")
     parser.set_defaults(paths=Paths(images=("images",), inputs=("list", "weights"), folders=("output",)))
 

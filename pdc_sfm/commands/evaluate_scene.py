@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.common import add_device, add_settings
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scene", type=Path, help="folder of a scene, as `pdc-sfm scene` or `pdc-sfm demo` writes it")
     parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/scene"), help="folder of the results")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_device(parser)
     add_settings(parser, "pdc_sfm.evaluation.scene_pairs:SceneEvaluationSettings")
     parser.set_defaults(paths=Paths(inputs=("scene", "weights"), folders=("output",)))
 

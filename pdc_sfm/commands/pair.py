@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_settings
+from pdc_sfm.commands.common import add_device, add_settings
 from pdc_sfm.commands.paths import Paths
 
 FEWEST = 16  # matches of which it is said how many agree: any eight do
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("image1", type=Path, help="the second image")
     parser.add_argument("--output", type=Path, required=True, help="the picture (.png, .jpg)")
     parser.add_argument("--weights", help="weights file; without it the built-in model")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_device(parser)
     add_settings(parser, "pdc_sfm.matcher:PairSettings")
     parser.set_defaults(paths=Paths(inputs=("image0", "image1", "weights"), pictures=("output",)))
 

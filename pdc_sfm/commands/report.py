@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pdc_sfm.commands.common import add_device
 from pdc_sfm.commands.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="folder of a run")
     parser.add_argument("--pairs", type=int, default=6, help="pairs shown with flow and confidence (default: 6)")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_device(parser)
     parser.set_defaults(paths=Paths(folders=("run_folder",)))
 
 

@@ -44,6 +44,7 @@ def run_photographs(
     """Reconstruct a folder of photographs, compare with SIFT, write the report. Stopped, it goes on."""
     settings, images, output = settings or PhotographSettings(), Path(images), Path(output)
     keep_apart(images=[images], outputs=[output], replaced=[output / "images"])
+    match = match or engine_matcher(settings.match)
     names = _usable_names(images)
     output.mkdir(parents=True, exist_ok=True)
     with exclusive(output / RECORD):
@@ -56,7 +57,7 @@ def run_photographs(
         chosen = list_images(folder / "images")
         _pair_step(chain, chosen, settings, network)
         ours = describe_matching(settings.match, None)
-        _map_steps(chain, folder.path, "", match or engine_matcher(settings.match), ours, settings)
+        _map_steps(chain, folder.path, "", match, ours, settings)
         rows = [model_row("pdc_sfm", folder / "sfm", len(chosen))]
         if settings.sift:
             rows.append(_sift(chain, len(chosen), settings))

@@ -98,7 +98,7 @@ def localize_in_map(
     """
     images, output = Path(images), Path(output)
     matching, finding = matching or MatchingSettings(), finding or RetrievalSettings()
-    settings = settings or LocalizationSettings()
+    settings, match = settings or LocalizationSettings(), match or engine_matcher(matching)
     model = load_model(mapped.model)
     database = sorted(model.image(i).name for i in model.reg_image_ids())
     listed = None if queries is None else read_camera_list(queries)
@@ -121,7 +121,7 @@ def localize_in_map(
             retrieve(folder, usable, database, pairs, top, finding, network=network)
 
         def match_queries() -> None:
-            (match or engine_matcher(matching))(folder, pairs, features, matches, mapped.features)
+            match(folder, pairs, features, matches, mapped.features)
 
         if usable:
             steps.run("retrieve", what, [pairs], find, counts)

@@ -40,6 +40,7 @@ def run_scene(
     `match` and `network` stand in for the network of the settings.
     """
     settings, output = settings or demo_settings(), Path(output)
+    match = match or engine_matcher(settings.match)
     output.mkdir(parents=True, exist_ok=True)
     with exclusive(output / RECORD):
         folder = RunFolder(output)
@@ -81,7 +82,7 @@ def _scene_steps(chain: Chain, settings: DemoSettings, workers: int) -> Scene:
     return Scene(folder / "images", folder / "pairs.txt", cameras("db"), cameras(*GROUPS), settings)
 
 
-def _ours(folder: RunFolder, scene: Scene, match: Matcher | None, network: Any) -> Method:
+def _ours(folder: RunFolder, scene: Scene, match: Matcher, network: Any) -> Method:
     s, finding = scene.settings, retrieval_settings(scene.settings)
 
     def find(pairs: Path) -> str:
@@ -89,9 +90,8 @@ def _ours(folder: RunFolder, scene: Scene, match: Matcher | None, network: Any) 
         result = retrieve(scene.images, *lists, pairs, s.retrieved, finding, network=network)
         return f"{result}{'; no confident match: ' * bool(result.unmatched)}{', '.join(result.unmatched)}"
 
-    matcher = match or engine_matcher(s.match)
     return Method(
-        "pdc_sfm", folder.path, matcher, find, describe_matching(s.match, None), [s.retrieved, describe(finding)]
+        "pdc_sfm", folder.path, match, find, describe_matching(s.match, None), [s.retrieved, describe(finding)]
     )
 
 

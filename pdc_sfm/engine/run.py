@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.device import Precision, check_device, require_device
 from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.engine.given_keypoints import GivenKeypoints
 from pdc_sfm.engine.loop import LoopReport, match_on
@@ -21,7 +22,7 @@ from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.snap import SnapSettings
 from pdc_sfm.paths import keep_apart
 from pdc_sfm.pixels import Size
-from pdc_sfm.settings import Precision, require, require_file_name, require_precision, to_dict
+from pdc_sfm.settings import require, require_file_name, to_dict
 from pdc_sfm.store.journal import open_raw_store
 from pdc_sfm.store.pair_lists import check_keys, read_pairs, unique_pairs
 from pdc_sfm.tracks.assemble import Outputs, Summary, aggregate
@@ -37,8 +38,8 @@ class MatchingSettings:
 
     output: str = "matches-pdc"  # names the files: feats_{output}.h5 and {output}_{pair list}.h5
     weights: str | None = None  # a weights file; null: the built-in model
-    device: str = "cpu"  # cpu or cuda
-    precision: Precision = "float32"  # of convolutions; 16 bits are faster on a GPU, and change numbers a little
+    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU where there is one
+    precision: Precision = "float32"  # of convolutions; the others are faster on a GPU, and change numbers a little
     codes: Literal["float32", "float16"] = (
         "float32"  # as which codes are kept; float16: twice as many, matches move < 0.001 px
     )
@@ -60,7 +61,7 @@ class MatchingSettings:
         require_file_name(self.output, "output")
         require(parse_bytes(self.memory) > 0, f"memory={self.memory} must be positive")
         require(0 <= self.readers <= 64, f"readers={self.readers} must be between 0 and 64")
-        require_precision(self.precision, self.device)
+        require_device(self.device, self.precision)
         require(self.batch >= 1, f"batch={self.batch} must be at least 1")
 
 
@@ -103,6 +104,8 @@ def match_pairs(
     are; the feature file itself is another such file if it exists. Without `matcher` the network is loaded.
     """
     settings = settings or MatchingSettings()
+    if matcher is None:
+        check_device(settings.device, settings.precision, settings.engine)
     listed, stem = (read_pairs(pairs), Path(pairs).stem) if isinstance(pairs, Path | str) else (list(pairs), "pairs")
     unique = unique_pairs(listed)
     if not unique:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pdc_sfm.device import resolve_device, set_tf32
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.images import fitted_size, resize_image
 from pdc_sfm.keypoints.types import Detector, Keypoints, KeypointSettings, in_original_pixels
@@ -48,12 +49,12 @@ def _superpoint(settings: KeypointSettings) -> Callable[[np.ndarray], Keypoints]
             "SuperPoint's weights may not be redistributed: download superpoint_v1.pth (magicleap/"
             "SuperPointPretrainedNetwork on GitHub) and add weights=superpoint_v1.pth, or use detector=sift"
         )
-    network = superpoint.SuperPoint()
+    device, network = _device(settings), superpoint.SuperPoint()
     load_state(network, settings.weights)
-    network = network.eval().to(settings.device)
+    network = network.eval().to(device)
 
     def run(image: np.ndarray) -> Keypoints:
-        gray = torch.from_numpy(superpoint.gray_of(image)).to(settings.device)
+        gray = torch.from_numpy(superpoint.gray_of(image)).to(device)
         return superpoint.detect(
             network,
             gray,
@@ -70,12 +71,19 @@ def _disk(settings: KeypointSettings) -> Callable[[np.ndarray], Keypoints]:
     from pdc_sfm.keypoints import disk
     from pdc_sfm.keypoints.weights_file import load_state
 
-    network = disk.Disk()
+    device, network = _device(settings), disk.Disk()
     load_state(network, settings.weights or disk.packaged_weights(), disk.our_name)
-    network = network.eval().to(settings.device)
+    network = network.eval().to(device)
 
     def run(image: np.ndarray) -> Keypoints:
-        rgb = disk.rgb_tensor(image).to(settings.device)
+        rgb = disk.rgb_tensor(image).to(device)
         return disk.detect(network, rgb, max_keypoints=settings.max_keypoints, nms_radius=settings.nms_radius)
 
     return run
+
+
+def _device(settings: KeypointSettings) -> str:
+    """The device of a network that detects, ready for it."""
+    device = resolve_device(settings.device)
+    set_tf32(device)
+    return device

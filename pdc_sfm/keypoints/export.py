@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pdc_sfm.device import check_device
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive, file_digest
 from pdc_sfm.images import list_images, read_image
@@ -103,13 +104,15 @@ def _detect(
     images: Path, names: Sequence[str], settings: KeypointSettings, parts: FeatureParts, strict: bool
 ) -> _Found:
     """Detect and keep: what workers send at once, what this process makes now and then."""
+    check_device(settings.device, engine=settings.engine)
+    device = "cpu" if settings.detector == "sift" else settings.device
     result = _Found()
     pending: dict[str, Features] = {}
     reasons: dict[str, str] = {}
     local, begun = settings.engine == "local", time.monotonic()
     make = functools.partial(KeypointWork, images if local else images.absolute(), _found_anywhere(settings), strict)
     bar = progress(None, "keypoints", "image", len(names))
-    with open_pool(settings.engine, settings.ray, make, device=settings.device) as pool, bar:
+    with open_pool(settings.engine, settings.ray, make, device=device) as pool, bar:
         for _, found in pool.run("detect", names, len(names)):
             pending |= {name: features for name, features in found.items() if isinstance(features, Features)}
             reasons |= {name: reason for name, reason in found.items() if isinstance(reason, str)}

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from pdc_sfm.device import require_device
 from pdc_sfm.pixels import Size, rescale
 from pdc_sfm.settings import require
 from pdc_sfm.workers import Engine, RaySettings
@@ -43,11 +44,12 @@ class KeypointSettings:
     threshold: float = 0.005  # superpoint: lowest score of a keypoint
     border: int = 4  # superpoint: no keypoints this close to the border
     weights: str | None = None  # superpoint: the .pth file; disk: null finds them in an installed package
-    device: str = "cpu"  # cpu or cuda
+    device: str = "auto"  # superpoint, disk: cpu, cuda, cuda:1 ..., or auto: a GPU where there is one
     engine: Engine = "local"  # local: this process; ray: several workers, on this machine or a cluster (docs/scale.md)
     ray: RaySettings = field(default_factory=RaySettings)
 
     def __post_init__(self) -> None:
+        require_device(self.device)
         require(self.max_keypoints >= 1, f"max_keypoints={self.max_keypoints} must be at least 1")
         require(self.nms_radius >= 0, f"nms_radius={self.nms_radius} must not be negative")
         require(0 <= self.threshold < 1, f"threshold={self.threshold} must be in [0, 1)")

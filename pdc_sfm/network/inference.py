@@ -5,18 +5,18 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from pdc_sfm.device import Precision
 from pdc_sfm.network.model import PDCNet
-from pdc_sfm.settings import Precision
 
 
 @torch.no_grad()
 def for_inference(network: PDCNet, precision: Precision = "float32") -> PDCNet:
     """Fold batch norms into their convolutions and store the weights channels-last. Works in place, returns the network.
 
-    `precision` other than float32 runs the convolutions in 16 bits: for devices that are made for it. It changes numbers.
+    float16 and bfloat16 run the convolutions in 16 bits: for devices that are made for it. They change numbers.
     """
     network.eval().requires_grad_(False)
-    network.precision = None if precision == "float32" else getattr(torch, precision)
+    network.precision = getattr(torch, precision) if precision in ("float16", "bfloat16") else None
     for level in network.levels.values() if network.settings.soft_argmax else ():
         level.fixed_sharpness = level.temperature.exp().item()
     for module in list(network.modules()):

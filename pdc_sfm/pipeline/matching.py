@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pdc_sfm.device import check_device
 from pdc_sfm.files import file_digest
 from pdc_sfm.settings import result_settings
 
@@ -29,6 +30,8 @@ def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None) ->
     """The network as a matcher. With `keypoints`, a feature file of a detector, matches are snapped to these."""
 
     from pdc_sfm.engine.run import match_pairs
+
+    check_device(settings.device, settings.precision, settings.engine)  # now, not after the steps before
 
     def match(images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None:
         chosen = settings

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pdc_sfm.device import check_device
 from pdc_sfm.errors import UserError
 from pdc_sfm.files import write_text
 from pdc_sfm.report.gallery import ShownPair, gallery, load_shown
@@ -26,13 +27,15 @@ PAIRS = 6
 
 
 def write_report(
-    run_folder: Path | str, *, pairs: int = PAIRS, matcher: Matcher | None = None, device: str = "cpu"
+    run_folder: Path | str, *, pairs: int = PAIRS, matcher: Matcher | None = None, device: str = "auto"
 ) -> Path:
     """Write `report.html` into the folder of a run and return its path.
 
     The network runs again for the dense maps of `pairs` pairs, with the run's weights and settings unless a `matcher`
     is given. Whatever is missing or damaged is named in the report; the rest is shown.
     """
+    if matcher is None:
+        check_device(device)
     run = Run(run_folder)
     shown, unshown = _shown_pairs(run, pairs, matcher, device)
     makers: list[Callable[[], Section]] = [

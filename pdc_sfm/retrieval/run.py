@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pdc_sfm.device import check_device
 from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
@@ -74,6 +75,8 @@ def retrieve(
     """
     settings, images, output = settings or RetrievalSettings(), Path(images), Path(output)
     require(top >= 1, f"--top {top} must be at least 1")
+    if network is None:
+        check_device(settings.device, settings.precision, settings.engine)
     if not images.is_dir():
         raise ImageError(f"{images} is not a folder of images")
     lists = [list(x) if not isinstance(x, Path | str) else read_names(x, images) for x in (queries, database)]

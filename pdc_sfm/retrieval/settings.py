@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pdc_sfm.device import Precision, require_device
 from pdc_sfm.matches.select import SelectSettings
-from pdc_sfm.settings import Precision, require, require_precision
+from pdc_sfm.settings import require
 from pdc_sfm.workers import Engine, RaySettings
 
 
@@ -26,8 +27,8 @@ class RetrievalSettings:
     best: int = 20  # cascade: of those the best, at least as many as are retrieved, that the full network sees
     min_matches: int = 1  # images with fewer confident matches are not retrieved
     weights: str | None = None  # a weights file; null: the built-in model
-    device: str = "cpu"  # cpu or cuda
-    precision: Precision = "float32"  # of convolutions; 16 bits are faster on a GPU, and change numbers a little
+    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU where there is one
+    precision: Precision = "float32"  # of convolutions; the others are faster on a GPU, and change numbers a little
     memory: str = "4GB"  # for codes of images that later pairs use again
     readers: int = 2  # threads that read images ahead
     batch: int = 1  # pairs of equal sizes at a time through the full network
@@ -40,7 +41,7 @@ class RetrievalSettings:
         long = self.max_side is None or self.max_side >= self.min_side
         require(long, f"max_side={self.max_side} must be at least min_side={self.min_side}")
         SelectSettings(radius=self.radius, threshold=self.threshold)  # names what is out of range
-        require_precision(self.precision, self.device)
+        require_device(self.device, self.precision)
         require(self.candidates >= 1, f"candidates={self.candidates} must be at least 1")
         require(self.low_radius > 0, f"low_radius={self.low_radius} must be positive")
         require(self.best >= 0, f"best={self.best} must not be negative (0: as many as are retrieved)")

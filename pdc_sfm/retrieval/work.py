@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.device import resolve_device
 from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.engine.weights_file import WeightsFile
 from pdc_sfm.engine.work import Pair, PairWork
@@ -40,12 +42,15 @@ class RetrievalWork:
         if network is None:
             from pdc_sfm.weights import load_network
 
-            path = weights.here() if weights else settings.weights
-            network = load_network(path, settings.device, settings.precision)
+            device = resolve_device(settings.device, settings.precision)
+            network = load_network(weights.here() if weights else settings.weights, device, settings.precision)
+        else:
+            device = _device_of(network)
         if network.settings.uncertainty == "none":
             raise SettingsError("this network predicts no uncertainty, by which retrieval ranks: use other weights")
+        settings = replace(settings, device=device)  # from here on the one that is meant on this machine
         self._images, self._settings, self._network = images, settings, network
-        self._matcher = Matcher(network, full_settings(settings), settings.device)
+        self._matcher = Matcher(network, full_settings(settings), device)
         memory = parse_bytes(settings.memory)
         self._pairs = PairWork(
             images, self._matcher, memory=memory, readers=settings.readers, batch=settings.batch, match_many=self._count
@@ -65,3 +70,9 @@ class RetrievalWork:
     def _count(self, pairs: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> list[range]:
         """As many as there are confident matches: of these only the number is wanted."""
         return [range(len(matches)) for matches in self._matcher.match_batch(codes)]
+
+
+def _device_of(network: PDCNet) -> str:
+    """Where a network lies that was given; stand-ins without parameters compute on the CPU."""
+    parameters = network.parameters() if hasattr(network, "parameters") else ()
+    return next((str(parameter.device) for parameter in parameters), "cpu")

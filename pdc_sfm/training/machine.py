@@ -90,16 +90,3 @@ class StopSignal:
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-
-
-def choose_device(name: str) -> torch.device:
-    """`auto` is the GPU if there is a usable one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise TrainingError(f"device={name} is not a device: use cpu, cuda or auto") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise TrainingError("device=cuda: this machine has no usable GPU; use device=cpu")
-    return device

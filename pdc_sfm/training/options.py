@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pdc_sfm.device import require_device
 from pdc_sfm.network import NetworkSettings
 from pdc_sfm.settings import require
 from pdc_sfm.synthetic.pairs import SyntheticPairSettings
@@ -65,13 +66,14 @@ class TrainSettings:
     backbone_weights: str = "auto"  # otherwise ImageNet weights of the backbone: a file, auto (a package) or none
     initial_sigma: float = 0.0  # px: the outlier component of a fresh network begins with this; 0: as chance has it
     seed: int = 1  # of pairs and of fresh weights
-    device: str = "auto"  # cpu, cuda, or auto: a GPU where there is one
+    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU where there is one
     threads: int = 2  # of torch
     workers: int = 1  # processes that make pairs; 0: the training process makes them itself
     checkpoint_minutes: float = 5.0  # between two states written, from which a stopped run goes on
     log_every: int = 20  # iterations a row of train.csv
 
     def __post_init__(self) -> None:
+        require_device(self.device)
         untouched = self.pairs.size == SyntheticPairSettings().size
         require(untouched, "sizes.phases and sizes.aspects steer the size of training images: leave out pairs.size")
         for name in ("real_share", "rendered_share"):

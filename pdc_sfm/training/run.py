@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.dense.estimator import Estimator, subpixel_by_default
+from pdc_sfm.device import check_device
 from pdc_sfm.errors import CheckpointError, UserError
 from pdc_sfm.presets import preset_path
 from pdc_sfm.progress import progress
@@ -44,6 +45,7 @@ def train_on_folders(
 
     About 3 % of the photographs and a tenth of the real pairs are kept for validation.
     """
+    check_device(settings.device)
     training = open_photographs(photos, "training")
     say(training.summary())
     try:
@@ -82,10 +84,11 @@ def finetune(
     overrides: Sequence[str] = (),
 ) -> TrainResult:
     """Adapt a network to a reconstruction: its correspondences, mixed with self-supervised pairs of the same images."""
+    settings = load_settings(TrainSettings, preset_path(config, "train"), overrides)
+    check_device(settings.device)
     architecture = (
         read_checkpoint(built_in_path() if weights == BUILT_IN else weights).without_confidence_head().settings
     )
-    settings = load_settings(TrainSettings, preset_path(config, "train"), overrides)
     settings = replace(settings, network=architecture, start_from=str(weights))
     return train_on_folders(photos or images, settings, output, models=[(model, images)])
 

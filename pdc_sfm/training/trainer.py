@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+from pdc_sfm.device import resolve_device, set_tf32
 from pdc_sfm.errors import CheckpointError, UserError
 from pdc_sfm.files import exclusive, remove_leftovers, write_text
 from pdc_sfm.progress import progress
@@ -29,7 +30,6 @@ from pdc_sfm.training.machine import (
     Group,
     StopSignal,
     TrainingError,
-    choose_device,
     join_group,
     prepare_process,
     say,
@@ -74,7 +74,8 @@ def train(
 ) -> TrainResult:
     """Train until `schedule.iterations`, or until a signal; continue what `output` holds."""
     output = Path(output)
-    device = choose_device(settings.device)
+    device = torch.device(resolve_device(settings.device))
+    set_tf32(device.type)
     group = join_group(device.type)
     if device.type == "cuda" and group.world > 1:
         device = torch.device("cuda", group.local_rank)

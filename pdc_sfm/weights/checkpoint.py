@@ -18,11 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdc_sfm.device import Precision, resolve_device, set_tf32
 from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.memory import keep_freed
 from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet, for_inference
 from pdc_sfm.paths import check_regular
-from pdc_sfm.settings import Precision, from_dict, to_dict
+from pdc_sfm.settings import from_dict, to_dict
 from pdc_sfm.weights.names import is_authors, our_name
 from pdc_sfm.weights.tensor_files import read_safetensors, write_safetensors
 from pdc_sfm.weights.torch_files import read_torch_file
@@ -118,11 +119,13 @@ def read_checkpoint(path: Path | str) -> Checkpoint:
 def load_network(
     path: Path | str | None = None, device: str | torch.device = "cpu", precision: Precision = "float32"
 ) -> PDCNet:
-    """A network ready for inference: from a file, or the built-in compact one. 16-bit precision is for GPUs made for it."""
+    """A network ready for inference: from a file, or the built-in compact one. Precisions below float32 are for GPUs."""
+    device = resolve_device(str(device), precision)
     checkpoint = read_checkpoint(weights_path(path))
     network = PDCNet(checkpoint.settings)
     fill(network, checkpoint)
     keep_freed()
+    set_tf32(device, precision)
     return for_inference(network, precision).to(device)
 
 

@@ -183,7 +183,10 @@ class RayPool:
         self._ray = self._stack.enter_context(
             connected(self._settings.address, cores * (wanted or core_count() // cores))
         )
-        room = sum(_room(node["Resources"], cores, self._gpus) for node in self._ray.nodes() if node["Alive"])
+        machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        if self._gpus is None:
+            self._gpus = float(any(machine.get("GPU", 0) >= 1 for machine in machines))
+        room = sum(_room(machine, cores, self._gpus) for machine in machines)
         if not room:
             what = f"{cores} cores and {self._gpus:g} GPUs" if self._gpus else f"{cores} cores"
             raise ClusterError(

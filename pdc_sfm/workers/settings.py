@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pdc_sfm.device import AUTO
 from pdc_sfm.settings import require
 
 
@@ -13,9 +14,9 @@ class RaySettings:
 
     # auto or HOST:PORT joins a cluster; null: one starts on this machine and ends with the run
     address: str | None = None
-    workers: int | None = None  # null: as many as there are GPUs (device=cuda) or cores
+    workers: int | None = None  # null: as many as there are GPUs, or cores where they are not used
     cores: int = 1  # of each worker
-    gpus: float | None = None  # of each worker; null: 1 with device=cuda, otherwise 0
+    gpus: float | None = None  # of each worker; null: 1 with device=cuda, and with device=auto if any machine has one
     block: int = 32  # pairs or images that a worker is given at a time; what the loss of a worker costs
 
     def __post_init__(self) -> None:
@@ -26,10 +27,11 @@ class RaySettings:
         outside = self.address is not None and self.address.startswith("ray://")
         require(not outside, f"ray.address={self.address}: run the command on a machine of the cluster, with auto")
 
-    def gpus_of_worker(self, device: str) -> float:
-        """GPUs of each worker for a device. A worker sees only its own, so that they have no numbers."""
-        on_gpu = device.startswith("cuda")
+    def gpus_of_worker(self, device: str) -> float | None:
+        """GPUs of each worker for a device; None: as the cluster has them. A worker sees only its own: they have no numbers."""
         require(
             ":" not in device, f"device={device} with engine=ray: write device=cuda, each worker has a GPU of its own"
         )
-        return self.gpus if self.gpus is not None else float(on_gpu)
+        if self.gpus is not None:
+            return self.gpus
+        return None if device == AUTO else float(device == "cuda")

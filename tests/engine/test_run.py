@@ -77,10 +77,14 @@ def test_other_settings_are_refused_and_tracks_can_be_made_again(photos):
     assert len(matcher.matched) == 28
 
 
-def test_sixteen_bits_are_refused_on_a_cpu_and_never_mixed_with_thirty_two(photos):
+def test_sixteen_bits_are_refused_on_a_cpu_and_never_mixed_with_thirty_two(photos, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     images, pairs, output = photos
     with pytest.raises(SettingsError, match="precision=float16 is for a GPU"):
-        MatchingSettings(precision="float16")
+        MatchingSettings(precision="float16", device="cpu")
+    with pytest.raises(SettingsError, match="precision=float16 is for a GPU"):
+        match_pairs(pairs, images, output, MatchingSettings(precision="float16"))
+    assert not output.exists()
     half = MatchingSettings(precision="float16", device="cuda")
     match_pairs(pairs, images, output, matcher=FakeMatcher())
     with pytest.raises(SettingsError, match="precision"):

@@ -100,7 +100,18 @@ def test_nothing_of_another_step_is_removed(tmp_path):
     assert precious.is_dir()
 
 
-SPEED = ("device=cuda", "memory=1GB", "readers=0", "batch=4", "engine=ray", "ray.workers=7", "ray.address=auto")
+SPEED = (
+    "device=auto",
+    "device=cpu",
+    "device=cuda",
+    "device=cuda:1",
+    "memory=1GB",
+    "readers=0",
+    "batch=4",
+    "engine=ray",
+    "ray.workers=7",
+    "ray.address=auto",
+)
 
 
 @pytest.mark.parametrize("word", SPEED)

@@ -205,7 +205,7 @@ def test_settings_out_of_range_are_named(tmp_path):
         ({"threshold": 0.6}, "threshold=0.6"),
         ({"best": -1}, "best=-1"),
         ({"min_side": 4}, "min_side=4"),
-        ({"precision": "bfloat16"}, "precision=bfloat16 is for a GPU"),
+        ({"precision": "bfloat16", "device": "cpu"}, "precision=bfloat16 is for a GPU"),
     ):
         with pytest.raises(SettingsError, match=text):
             RetrievalSettings(**values)

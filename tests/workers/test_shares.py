@@ -1,6 +1,8 @@
 """A list is given out in blocks: each item once, neighbors to the same worker, nobody idle while there is work."""
 
+import contextlib
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -92,6 +94,25 @@ def test_settings_out_of_range_are_named():
             RaySettings(**values)
     with pytest.raises(SettingsError, match="device=cuda:1"):
         open_pool("ray", RaySettings(), Doubling, device="cuda:1")
+
+
+@pytest.mark.parametrize(("device", "gpus"), [("auto", 1.0), ("cuda", 1.0), ("cpu", 0.0)])
+@pytest.mark.parametrize("there", [0, 2])
+def test_auto_gives_each_worker_a_gpu_if_the_cluster_has_any(monkeypatch, device, gpus, there):
+    from pdc_sfm.workers import ray_pool
+
+    machines = [{"CPU": 8.0}, {"CPU": 8.0, **({"GPU": float(there)} if there else {})}]
+    ray = SimpleNamespace(nodes=lambda: [{"Alive": True, "Resources": machine} for machine in machines])
+    monkeypatch.setattr(ray_pool, "connected", lambda *_: contextlib.nullcontext(ray))
+    monkeypatch.setattr(ray_pool.RayPool, "_new_slot", lambda pool, number: (number, pool._gpus))
+    pool = open_pool("ray", RaySettings(), Doubling, device=device)
+    if device == "cuda" and not there:
+        with pytest.raises(ClusterError, match="1 GPUs"):
+            pool._start()
+        return
+    pool._start()
+    assert pool._slots == [(i, gpus) for i in range(2)] if gpus and there else [(i, 0.0) for i in range(16)]
+    assert RaySettings(gpus=0.5).gpus_of_worker(device) == 0.5
 
 
 def test_without_ray_one_line_says_how_to_get_it(monkeypatch):
