@@ -168,7 +168,7 @@ def _inliers(run: Path, name: str, query: dict[str, Any]) -> np.ndarray:
     caption = (
         f"{name}: {log['inliers']:,} inliers, {query['metres']:.2f} m and {query['degrees']:.2f} deg from the truth"
     )
-    return _captioned(match_picture(*images, few, 1.0, 760), caption)
+    return _captioned(match_picture(*images, few, 760), caption)
 
 
 def pair_sheet(run: Path) -> np.ndarray:

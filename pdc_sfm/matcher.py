@@ -52,6 +52,9 @@ class Matcher:
     ):
         self.settings = settings or PairSettings()
         self.estimator = Estimator(network, self.settings.dense, device, codes)
+        if self.settings.select.confidence == "p_r":
+            self.estimator.require_reachable(self.settings.select.radius, self.settings.select.threshold)
+        self.estimator.require_reachable(self.settings.snap.radius, self.settings.snap.threshold)
 
     def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
         """The code of an RGB image, (H, W, 3) uint8; `.nbytes` is what keeping it costs."""

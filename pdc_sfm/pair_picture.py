@@ -8,7 +8,7 @@ import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.images import fitted_size, resize_image
-from pdc_sfm.matches.select import highest_p_r, subsample_spatially
+from pdc_sfm.matches.select import subsample_spatially
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pictures import flow_to_color, heat, match_lines, sample_image, tile, tint
 from pdc_sfm.pixels import rescale
@@ -28,7 +28,7 @@ class PairPanels:
     warped: np.ndarray  # image 1 as image 0 sees it, unreliable regions in red
     drawn: int  # lines
     largest: float  # length of the flow at full color, pixels of the picture
-    confident: float  # share of image 0 with P_R above the threshold
+    confident: float  # share of image 0 with confidence above the threshold
 
 
 def pair_panels(
@@ -47,10 +47,9 @@ def pair_panels(
 
     `longest` is the longer side of a panel, `width` that of the picture of matches (as wide as three panels).
     """
-    top = highest_p_r(radius)
     seen0, seen1 = (fitted_size(i.shape[1::-1], max_side=longest) for i in (image0, image1))
     estimate = forward.resampled(seen0)
-    confidence = estimate.confidence(radius)
+    confidence = estimate.confidence_within(radius)
     reliable = estimate.valid & (confidence > threshold)
     there = rescale(estimate.query_points, forward.query_size, seen1)
     flow = there - rescale(estimate.reference_points, forward.reference_size, seen0)
@@ -58,9 +57,9 @@ def pair_panels(
     warped = np.where(estimate.valid[..., None], sample_image(resize_image(image1, seen1), there), 0)
     few = subsample_spatially(matches, lines, forward.reference_size)
     return PairPanels(
-        match_picture(image0, image1, few, top, width or 3 * seen0[0] + 4 * GAP),
+        match_picture(image0, image1, few, width or 3 * seen0[0] + 4 * GAP),
         flow_to_color(flow, largest),
-        heat(np.where(estimate.valid, confidence / top, np.nan)),
+        heat(np.where(estimate.valid, confidence, np.nan)),
         tint(warped, ~reliable, UNRELIABLE),
         len(few),
         largest,
@@ -84,8 +83,8 @@ def pair_picture(
         [[panels.flow, panels.confidence, panels.warped]],
         [
             f"flow: {forward.method} (full color {panels.largest:.0f} px)",
-            f"P_{radius:g}: red 0 ... green {highest_p_r(radius):.2f}",
-            f"image 1 warped; red: P_{radius:g} <= {threshold:g} or out of view",
+            "confidence: red 0 ... green 1",
+            f"image 1 warped; red: confidence <= {threshold:g} or out of view",
         ],
     )
     share = 100 * panels.confident
@@ -93,13 +92,13 @@ def pair_picture(
     return tile([[tile([[panels.matches]], [head], gap=0)], [lower]], gap=0)
 
 
-def match_picture(image0: np.ndarray, image1: np.ndarray, matches: RawMatches, top: float, width: int) -> np.ndarray:
+def match_picture(image0: np.ndarray, image1: np.ndarray, matches: RawMatches, width: int) -> np.ndarray:
     """The images side by side at one height, their matches colored by confidence, the surest drawn last."""
     originals = [image.shape[1::-1] for image in (image0, image1)]
     height = min((width - 3 * GAP) / sum(w / h for w, h in originals), 1.5 * LONGEST)
     sizes = [(max(1, int(height * w / h)), max(1, int(height))) for w, h in originals]
     matches = matches.select(np.argsort(matches.scores))
     points = [rescale(p, *s) for p, *s in zip((matches.keypoints0, matches.keypoints1), originals, sizes)]
-    colors = heat(matches.scores[:, None] / top)[:, 0]
+    colors = heat(matches.scores[:, None])[:, 0]
     small = [resize_image(image, size) for image, size in zip((image0, image1), sizes)]
     return match_lines(small[0], small[1], points[0], points[1], colors, GAP)

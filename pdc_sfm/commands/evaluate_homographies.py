@@ -1,7 +1,7 @@
 """Judge a network on pairs made from any folder of photographs, with exact ground truth; no dataset is needed.
 
 Kinds: viewpoint, zoom, blur, light, night, compression, rotation, strong zoom, and pairs of unrelated photographs. Printed
-are AEPE and PCK, what is kept by P_1 > 0.1 and how right that is, AUSE of three rankings, the calibration of P_1, and
+are AEPE and PCK, what is kept by confidence > 0.1 and how right that is, AUSE of three rankings, how true confidence is, and
 SIFT beside ours; written are results.json, plots, and a picture of the first pair of each kind.
 
 Example:

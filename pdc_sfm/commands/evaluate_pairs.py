@@ -5,8 +5,10 @@ of ScanNet and YFCC; nine numbers of a homography (pixel indices), or the name o
 y0 x1 y1 ...`, places set by hand; `none`, nothing in common. Lines that begin with # are left out.
 
 Printed are the matches of a pair, the share within 5 px and beyond 20 px of the truth (of the epipolar line, where a pose is
-known; of places set by hand, the share that a match nearby confirms), how many of those beyond say P_1 > 0.5, and the error
-of poses (the larger of rotation and translation, degrees) with its AUC.
+known; of places set by hand, the share that a match nearby confirms), how many of those beyond say that they are more likely
+right than wrong, and the error of poses (the larger of rotation and translation, degrees) with its AUC. Then, for each tenth
+of confidence, the share of its matches that is right. Of a pose this is known from one side: a match within 1 px of its true
+place lies within sqrt(2) px of the epipolar line, but so does many a wrong one; the true share is what is printed or less.
 
 Example:
   pdc-sfm evaluate pairs --list kitchen/pairs_with_gt.txt --images kitchen/images
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from pdc_sfm.evaluation.calibration import reliability_table
     from pdc_sfm.evaluation.listed_pairs import evaluate_list, text
     from pdc_sfm.evaluation.pair_list import read_pair_list
     from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings
@@ -46,6 +49,8 @@ def run(args: argparse.Namespace) -> None:
     with progress(None, "evaluation", "pair", len(pairs)) as bar:
         result = evaluate_list(pairs, matcher, settings, bar.tell)
     print(text(result, f"{len(pairs)} pairs of {args.list} (%, degrees)"))
+    if result["calibration"]:
+        print(reliability_table(result["calibration"], "matches", "right"))
     summary = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), **result}
     write_json(args.output / "results.json", summary)
     print(args.output / "results.json")

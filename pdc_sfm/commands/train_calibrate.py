@@ -1,4 +1,4 @@
-"""Make P_1 mean what it says: fit a confidence head of matches to pairs with known truth, and put it beside the weights.
+"""Make confidence a probability that is true: fit a confidence head to pairs with known truth, and put it beside the weights.
 
 It weighs what the network says of a match and what alignment found out, and says how likely the match is less than a pixel
 off. The flow does not change. Pairs of photographs are made; views of rendered scenes have depth edges and walls that look
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     for kind in found:
         print(f"{kind.kind}: largest gap {kind.gaps[0]:.3f} -> {kind.gaps[1]:.3f}")
         print("        before                 after")
-        print("  P_1   share   right    P_1   share   right")
+        print(" stated  share   right  stated  share   right")
         for rows in zip(kind.before, kind.after):
             shares = (row[0] / table[:, 0].sum() for row, table in zip(rows, (kind.before, kind.after)))
             cells = (f"{row[1]:5.3f}  {share:6.1%}  {row[2]:6.1%}" for row, share in zip(rows, shares))

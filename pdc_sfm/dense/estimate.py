@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pdc_sfm.errors import SettingsError
+from pdc_sfm.dense.confidence import confidence_array
 from pdc_sfm.pixels import Size, grid_points, inside, rescale, transform
 
 if TYPE_CHECKING:
     from pdc_sfm.network import LevelOutput
+
+
+MAPS = ("flow", "log_var", "logits", "head_confidence")  # of a LevelOutput, (B, C, h, w) each
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class DenseEstimate:
     query_size: Size
     method: str = "direct"  # how it was obtained
     stride: int = 4  # pixels of the network's input per cell
+    head_confidence: np.ndarray | None = None  # (h, w) float32: `confidence` where a confidence head states it
 
     @property
     def grid_size(self) -> Size:
@@ -46,9 +50,14 @@ class DenseEstimate:
         """(h, w, 2) float32, where they lie in the query."""
         return self.reference_points + self.flow
 
-    def confidence(self, radius: float = 1.0) -> np.ndarray:
-        """P_R (Eq. 7): the probability that the true point is within R network pixels, (h, w) float32."""
-        return p_r(self.log_var, self.logits, radius)
+    @functools.cached_property
+    def confidence(self) -> np.ndarray:
+        """(h, w) float32 in [0, 1]: the probability that the true point is less than a pixel of the network's input off."""
+        return self.confidence_within(1.0)
+
+    def confidence_within(self, radius: float) -> np.ndarray:
+        """The same for R pixels: P_R (Eq. 7). A confidence head states it for 1 pixel alone."""
+        return confidence_array(self.head_confidence, self.log_var, self.logits, radius)
 
     def resampled(self, grid_size: Size) -> DenseEstimate:
         """The same estimate on another grid, for example (width, height) of the reference for one vector a pixel."""
@@ -56,9 +65,7 @@ class DenseEstimate:
             return self
         at = self.sample(grid_points(grid_size, self.reference_size))
         stride = max(1, round(self.stride * self.grid_size[0] / grid_size[0]))
-        return DenseEstimate(
-            at.flow, at.log_var, at.logits, at.valid, self.reference_size, self.query_size, self.method, stride
-        )
+        return replace(self, **at.maps, stride=stride)
 
     def over_image(self, image_size: Size, image_from_view: np.ndarray, grid_size: Size) -> DenseEstimate:
         """An estimate whose reference is a view of an image, on a grid over that image: not valid beyond the view."""
@@ -66,16 +73,29 @@ class DenseEstimate:
         points = transform(image_points, np.linalg.inv(image_from_view))
         at = self.sample(points)
         flow = (points + at.flow - image_points).astype(np.float32)
-        return replace(self, flow=flow, log_var=at.log_var, logits=at.logits, valid=at.valid, reference_size=image_size)
+        return replace(self, **(at.maps | {"flow": flow}), reference_size=image_size)
+
+    def filled_from(self, other: DenseEstimate) -> DenseEstimate:
+        """This estimate, and where it is not valid another one of the same grid."""
+        names = ["flow"] if self.log_var is None else ["flow", "log_var", "logits"]
+        own = self.valid[..., None]
+        maps = {name: np.where(own, getattr(self, name), getattr(other, name)) for name in names}
+        if self.head_confidence is not None or other.head_confidence is not None:  # one of them may not be aligned
+            maps["head_confidence"] = np.where(self.valid, self.confidence, other.confidence)
+        return replace(self, **maps, valid=self.valid | other.valid)
 
     def sample(self, points: np.ndarray) -> PointEstimate:
-        """The estimate at reference points (..., 2): flow and mixture parameters are interpolated, as in the network."""
+        """The estimate at reference points (..., 2): flow and mixture parameters are interpolated, as in the network.
+
+        So are a head's probabilities.
+        """
         flow, valid = self.flow_at(points)
         cells = rescale(points.astype(np.float64), self.reference_size, self.grid_size)
         corners, weights = _bilinear(self._clipped(cells), self.grid_size)  # the distribution is not extrapolated
-        log_var = None if self.log_var is None else _blend(self.log_var, corners, weights)
-        logits = None if self.logits is None else _blend(self.logits, corners, weights)
-        return PointEstimate(flow, log_var, logits, valid)
+        mixture = (None if maps is None else _blend(maps, corners, weights) for maps in (self.log_var, self.logits))
+        stated = self.head_confidence
+        stated = None if stated is None else _blend(stated[..., None], corners, weights)[..., 0]
+        return PointEstimate(flow, *mixture, valid, stated)
 
     def flow_at(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The flow (..., 2) at reference points (..., 2), and whether it is valid (...).
@@ -101,27 +121,16 @@ class PointEstimate:
     log_var: np.ndarray | None  # (..., M)
     logits: np.ndarray | None
     valid: np.ndarray  # (...)
+    head_confidence: np.ndarray | None = None  # (...)
 
-    def confidence(self, radius: float = 1.0) -> np.ndarray:
-        """P_R at the points, (...)."""
-        return p_r(self.log_var, self.logits, radius)
+    @property
+    def maps(self) -> dict[str, np.ndarray | None]:
+        """All of it, by the names of an estimate's fields."""
+        return dict(self.__dict__)
 
-
-def p_r(log_var: np.ndarray | None, logits: np.ndarray | None, radius: float = 1.0) -> np.ndarray:
-    """Eq. 7 for arrays (..., M) -> (...), by the network's own function."""
-    require_confidence(log_var, logits)
-    import torch
-
-    from pdc_sfm.network import mixture
-
-    log_var_, logits_ = (torch.from_numpy(_maps(array))[None, ..., None] for array in (log_var, logits))  # (1, M, N, 1)
-    return mixture.p_r(log_var_, logits_, radius).reshape(log_var.shape[:-1]).numpy()
-
-
-def require_confidence(log_var: object, logits: object) -> None:
-    """Refuse an estimate without a mixture."""
-    if log_var is None or logits is None:
-        raise SettingsError("this network predicts no uncertainty: use confidence=cyclic, or other weights")
+    def confidence_within(self, radius: float = 1.0) -> np.ndarray:
+        """At the points, (...), as of a `DenseEstimate`."""
+        return confidence_array(self.head_confidence, self.log_var, self.logits, radius)
 
 
 def from_level(
@@ -160,6 +169,7 @@ def from_level(
         query_size,
         method,
         round(branch_reference[0] / width),
+        None if output.head_confidence is None else _numpy(output.head_confidence, index)[..., 0],
     )
 
 
@@ -169,7 +179,7 @@ def on_host(output: LevelOutput) -> LevelOutput:
         return output
     import torch
 
-    names = [name for name in ("flow", "log_var", "logits") if getattr(output, name) is not None]
+    names = [name for name in MAPS if getattr(output, name) is not None]
     maps = [getattr(output, name).detach().float() for name in names]
     parts = torch.cat(maps, 1).cpu().split([x.shape[1] for x in maps], 1)
     return replace(output, **dict(zip(names, parts)))

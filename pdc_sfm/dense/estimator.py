@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from pdc_sfm.dense.confidence import require_reachable
 from pdc_sfm.dense.estimate import DenseEstimate, from_level, on_host
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import find_strategy
@@ -132,7 +133,7 @@ class Estimator:
 
     def sure(self, estimate: DenseEstimate) -> np.ndarray:
         """(h, w) bool: cells that are matches."""
-        return estimate.valid & (estimate.confidence() > self.settings.threshold)
+        return estimate.valid & (estimate.confidence > self.settings.threshold)
 
     def encode_view(self, view: View, name: str = "image") -> EncodedView:
         """The code of a view of an image."""
@@ -173,19 +174,14 @@ class Estimator:
         """One pass for (reference, query) pairs of whole images with equal `sizes`, left where it was computed."""
         import torch
 
-        from pdc_sfm.dense import subpixel
-        from pdc_sfm.dense.cells import fused
         from pdc_sfm.dense.field import field_of
+        from pdc_sfm.dense.subpixel import align_likely
 
-        p1 = None
         with torch.inference_mode():
             output = self._decode(pairs)
-            if self._subpixel and fused(output.flow):
-                grays = (subpixel.Gray.cat(some) for some in _grays(pairs))
-                output, p1 = subpixel.align_and_score(output, *grays, self.network.confidence_head)
-            elif self._subpixel:
-                output = subpixel.align_likely(output, *_grays(pairs), self.network.confidence_head)
-            return field_of(output, *(encoded.view.original_size for encoded in pairs[0]), p1)
+            if self._subpixel:
+                output = align_likely(output, *_grays(pairs), self.network.confidence_head)
+            return field_of(output, *(encoded.view.original_size for encoded in pairs[0]))
 
     def _decode(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> LevelOutput:
         references, queries = (_batch([pair[side].code for pair in pairs]) for side in (0, 1))
@@ -194,6 +190,10 @@ class Estimator:
 
             references, queries = references.to(torch.float32), queries.to(torch.float32)
         return self.network.decode(references, queries)[-1]
+
+    def require_reachable(self, radius: float, threshold: float) -> None:
+        """Refuse a radius or a threshold of confidence that makes no sense for this network as it is used."""
+        require_reachable(self.network.settings, self._subpixel, radius, threshold)
 
     @property
     def _subpixel(self) -> bool:

@@ -7,7 +7,7 @@ align_corners=False), so that the network's resolution, a grid of cells and the 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pdc_sfm.dense.cells import continued, length, longest_side, on_device
-from pdc_sfm.dense.estimate import DenseEstimate, require_confidence
-from pdc_sfm.network import LevelOutput, mixture
+from pdc_sfm.dense.confidence import confidence_map
+from pdc_sfm.dense.estimate import DenseEstimate
+from pdc_sfm.network import LevelOutput
 from pdc_sfm.pixels import Size
 
 
@@ -28,17 +29,14 @@ class Field:
     valid: Tensor  # (B, 1, h, w) bool: they lie on it
     log_var: Tensor | None  # (B, M, h, w)
     logits: Tensor | None
-    p1: Tensor | None  # (B, 1, h, w): the probability of lying less than a pixel off, where something better states it
+    head_confidence: Tensor | None  # (B, 1, h, w): where a confidence head states it
     reference_size: Size  # (width, height) of the original images
     query_size: Size
     stride: int  # pixels of the network's input per cell
 
-    def confidence(self, radius: float = 1.0) -> Tensor:
-        """P_R (B, 1, h, w)."""
-        if self.p1 is not None and radius == 1:
-            return self.p1
-        require_confidence(self.log_var, self.logits)
-        return mixture.p_r(self.log_var, self.logits, radius)
+    def confidence_within(self, radius: float = 1.0) -> Tensor:
+        """(B, 1, h, w): the probability of an error below R pixels of the network's input, as of a `DenseEstimate`."""
+        return confidence_map(self.head_confidence, self.log_var, self.logits, radius)
 
     def query_points(self) -> Tensor:
         """(B, 2, h, w), in pixel indices of the original query."""
@@ -49,14 +47,11 @@ class Field:
     def reversed(self) -> Field:
         """Of a batch whose second half are the directions of its first half turned round: the other half for each."""
         half = len(self.landing) // 2
-        maps = {"landing": self.landing, "valid": self.valid}
-        return self._with(**{name: x.roll(half, 0) for name, x in maps.items()}, log_var=None, logits=None, p1=None)
-
-    def _with(self, **fields: Tensor | None) -> Field:
-        return Field(**{**self.__dict__, **fields})
+        maps = {name: getattr(self, name).roll(half, 0) for name in ("landing", "valid")}
+        return replace(self, **maps, log_var=None, logits=None, head_confidence=None)
 
 
-def field_of(output: LevelOutput, reference_size: Size, query_size: Size, p1: Tensor | None = None) -> Field:
+def field_of(output: LevelOutput, reference_size: Size, query_size: Size) -> Field:
     """The network's output for whole images (not views of them)."""
     flow = output.flow
     (rows, columns), (high, wide), (height, width) = flow.shape[-2:], output.reference_size, output.query_size
@@ -64,7 +59,8 @@ def field_of(output: LevelOutput, reference_size: Size, query_size: Size, p1: Te
     landing = torch.addcmul(start, flow.float(), on_device((2 / width, 2 / height), flow.device))
     valid = longest_side(landing) <= 1
     stride = round(wide / columns)
-    return Field(landing, valid, output.log_var, output.logits, p1, reference_size, query_size, stride)
+    stated = output.log_var, output.logits, output.head_confidence
+    return Field(landing, valid, *stated, reference_size, query_size, stride)
 
 
 def field_from(estimate: DenseEstimate) -> Field:
@@ -74,8 +70,9 @@ def field_from(estimate: DenseEstimate) -> Field:
     points = maps(estimate.query_points)
     landing = (points + 0.5) * on_device((2 / width, 2 / height), points.device) - 1
     valid = torch.from_numpy(estimate.valid)[None, None]
-    mixtures = (None if x is None else maps(x) for x in (estimate.log_var, estimate.logits))
-    return Field(landing, valid, *mixtures, None, estimate.reference_size, estimate.query_size, estimate.stride)
+    head = None if estimate.head_confidence is None else estimate.head_confidence[..., None]
+    stated = (None if x is None else maps(x) for x in (estimate.log_var, estimate.logits, head))
+    return Field(landing, valid, *stated, estimate.reference_size, estimate.query_size, estimate.stride)
 
 
 def cyclic_error(forward: Field, backward: Field) -> Tensor:

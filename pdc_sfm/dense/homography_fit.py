@@ -38,11 +38,11 @@ def fit_homography(
     min_matches: int = 200,
     ransac_threshold: float = 1.0,
 ) -> Fit | None:
-    """RANSAC on the matches with P_1 above the threshold, in pixels the network saw; None if nothing sound is found.
+    """RANSAC on the matches with confidence above the threshold, in pixels the network saw; None if nothing sound is found.
 
     `reference_seen` and `query_seen` are the sizes at which the network saw the whole images.
     """
-    chosen = estimate.valid & (estimate.confidence() > threshold)
+    chosen = estimate.valid & (estimate.confidence > threshold)
     count = int(chosen.sum())
     if count < max(min_matches, 4):
         return None

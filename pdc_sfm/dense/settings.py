@@ -26,7 +26,7 @@ class DenseSettings:
     view_search: bool = (
         True  # search: the network looks at views too; without, only what one pass and SIFT propose is tried
     )
-    threshold: float = 0.1  # the homography is fitted to matches with P_1 above this
+    threshold: float = 0.1  # the homography is fitted to matches with confidence above this
     min_matches: int = 200  # with fewer of them there is no second pass
     ransac_threshold: float = 1.0  # pixels of the network's input
 
@@ -40,7 +40,7 @@ class DenseSettings:
         require(0 <= self.search_below <= 1, f"search_below={self.search_below} must be a share, 0 to 1")
         require(bool(self.scales), "scales must name at least one ratio")
         require(all(0.1 <= s <= 10 for s in self.scales), f"scales={self.scales} must lie between 0.1 and 10")
-        require(0 < self.threshold < 0.573, f"threshold={self.threshold} must be in (0, 0.573): P_1 is never higher")
+        require(0 < self.threshold < 1, f"threshold={self.threshold} must be a probability between 0 and 1")
         require(self.min_matches >= 4, f"min_matches={self.min_matches} must be at least 4")
         require(self.ransac_threshold > 0, f"ransac_threshold={self.ransac_threshold} must be positive")
 

@@ -36,9 +36,12 @@ from pdc_sfm.dense.cells import (
     sums,
     upsample,
 )
+from pdc_sfm.dense.confidence import head_confidence
+from pdc_sfm.dense.estimate import MAPS
 from pdc_sfm.network import LevelOutput
-from pdc_sfm.network.confidence_head import HIGHEST, ConfidenceHead, mixture_stating, stated
-from pdc_sfm.network.mixture import p_r
+from pdc_sfm.network.confidence_head import ConfidenceHead
+from pdc_sfm.network.mixture import highest_p_r, p_r
+from pdc_sfm.network.settings import MixtureSettings
 from pdc_sfm.network.warp import resize_area
 
 # Windows of the passes (8 and 4.9 px), and the rows and columns of each cell that are looked at: to come near, four pixels
@@ -65,6 +68,7 @@ FIT = (  # of the numbers that the fit gives: least, largest, and by what the lo
     (1e-12, math.inf, 0.5),  # least magnification, squared
     (1e-12, math.inf, 0.5),  # largest
 )
+HIGHEST_P_1 = highest_p_r(MixtureSettings())  # a confidence feature is how near P_1 comes to it
 SURROUNDINGS = (2.5, 7.0)  # cells: of the Gaussians over which a confidence head sees how sure the neighbors are
 
 
@@ -110,12 +114,13 @@ def align_likely(
     """
     if fused(output.flow):
         return align(output, Gray.cat(references), Gray.cat(queries), head)
-    kept = {name: getattr(output, name) for name in ("flow", "log_var", "logits")}
-    maps = {name: _rows(x).clone() for name, x in kept.items() if x is not None}
-    flow = maps["flow"]
-    likely = (
-        p_r(maps["log_var"], maps["logits"])[:, 0] > LIKELY if "logits" in maps else torch.ones_like(flow[:, 0]) > 0
-    )
+    maps = {name: _rows(x).clone() for name in MAPS if (x := getattr(output, name)) is not None}
+    flow, likely = maps["flow"], torch.ones_like(output.flow[:, 0]) > 0
+    if output.logits is not None:
+        p1 = p_r(maps["log_var"], maps["logits"])
+        likely = p1[:, 0] > LIKELY
+        if head is not None:
+            maps["head_confidence"] = p1  # of cells that are not aligned
     for n, (reference, query) in enumerate(zip(references, queries)):
         if not likely[n].any():
             continue
@@ -150,19 +155,8 @@ def align(output: LevelOutput, reference: Gray, query: Gray, head: ConfidenceHea
     variance of the narrowest component grows by it, up to 1, so that confidence orders matches of which the network is
     equally sure. A confidence head weighs all this, and says how likely each cell is right.
     """
-    found, p1 = align_and_score(output, reference, query, head)
-    if p1 is None:
-        return found
-    log_var, logits = mixture_stating(p1, found.log_var)
-    return replace(found, log_var=log_var, logits=logits)
-
-
-def align_and_score(
-    output: LevelOutput, reference: Gray, query: Gray, head: ConfidenceHead | None
-) -> tuple[LevelOutput, Tensor | None]:
-    """The aligned estimate, its mixture widened, and P_1 (B, 1, h, w) by the confidence head if there is one."""
     found, features = align_with_features(output, reference, query)
-    return found, None if head is None else stated(head(features))
+    return replace(found, head_confidence=head_confidence(head, features))
 
 
 def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tuple[LevelOutput, Tensor | None]:
@@ -199,7 +193,7 @@ def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tu
 def _confidences(output: LevelOutput, aligned: LevelOutput) -> Tensor:
     """(B, 5, h, w): what the network says, what is left of it after alignment, and how sure the surroundings are."""
     p1 = p_r(aligned.log_var, aligned.logits)
-    odds = torch.logit((p1 / HIGHEST).clamp(1e-4, 1 - 1e-4))
+    odds = torch.logit((p1 / HIGHEST_P_1).clamp(1e-4, 1 - 1e-4))
     around = means(odds, SURROUNDINGS)
     return torch.cat((output.logits[:, :1] - output.logits[:, 1:2], output.log_var[:, -1:], odds, around), 1)
 

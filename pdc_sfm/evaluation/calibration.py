@@ -1,40 +1,62 @@
-"""Is a stated probability true? P_R says how often |error|_inf < R; this counts how often it is."""
+"""Is a stated probability true? Confidence says how often |error|_inf < 1 px; this counts how often it is."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+
+from pdc_sfm.evaluation.tables import number, percent, table
 
 BINS = 10
 
 
 @dataclass
 class Calibration:
-    """Tenths of the range of P_R: pixels, sum of stated probabilities, and how many were within R."""
+    """Tenths of probability: how many cells (or pixels, or matches), sum of what was stated, and how many were right."""
 
-    highest: float  # P_R cannot exceed this (`highest_p_r`)
     sums: np.ndarray = field(default_factory=lambda: np.zeros((BINS, 3)))
 
-    def add(self, stated: np.ndarray, within: np.ndarray) -> None:
-        """P_R (N,) and whether the largest component of the error was below R, in pixels of the network's input."""
+    def add(self, stated: np.ndarray, right: np.ndarray) -> None:
+        """Probabilities (N,), and whether that came true: the largest component of the error was below 1 network pixel."""
         stated = np.asarray(stated, np.float64)
-        tenth = np.clip((stated / self.highest * BINS).astype(int), 0, BINS - 1)
-        for column, weight in enumerate((np.ones_like(stated), stated, np.asarray(within, np.float64))):
+        tenth = np.clip((stated * BINS).astype(int), 0, BINS - 1)
+        for column, weight in enumerate((np.ones_like(stated), stated, np.asarray(right, np.float64))):
             self.sums[:, column] += np.bincount(tenth, weight, minlength=BINS)
 
     def rows(self) -> list[dict[str, float]]:
-        """For each tenth: its bounds, the share of pixels in it, the mean of P_R, the share that was within R."""
-        edges = np.linspace(0, self.highest, BINS + 1)
+        """For each tenth: its bounds, the share of all that is in it, the mean of what was stated, the share that was right."""
+        edges = np.linspace(0, 1, BINS + 1)
         total = max(self.sums[:, 0].sum(), 1)
         rows = []
-        for low, high, (pixels, stated, within) in zip(edges, edges[1:], self.sums):
-            mean = (stated / pixels, within / pixels) if pixels else (float("nan"), float("nan"))
-            row = {"from": low, "to": high, "pixels": pixels / total, "stated": mean[0], "observed": mean[1]}
+        for low, high, (count, stated, right) in zip(edges, edges[1:], self.sums):
+            mean = (stated / count, right / count) if count else (float("nan"), float("nan"))
+            row = {"from": low, "to": high, "share": count / total, "stated": mean[0], "true": mean[1]}
             rows.append({name: float(value) for name, value in row.items()})
         return rows
 
     @property
-    def gap(self) -> float:
-        """The expected calibration error: |stated - observed|, averaged over all pixels."""
+    def error(self) -> float:
+        """The expected calibration error: |stated - true|, averaged over all that was counted."""
         return float(np.abs(self.sums[:, 1] - self.sums[:, 2]).sum() / max(self.sums[:, 0].sum(), 1))
+
+    def summary(self) -> dict[str, Any]:
+        """For JSON and tables."""
+        return {"calibration_error": self.error, "calibration": self.rows()}
+
+
+def reliability_table(
+    summaries: Mapping[str, Mapping[str, Any]], of: str = "pixels", right: str = "error < 1 px"
+) -> str:
+    """Stated and true share of each tenth, a row of tenths for each group, and the expected calibration error (ECE)."""
+    rows = []
+    for group, summary in summaries.items():
+        for row in summary["calibration"]:
+            if row["share"] > 0:
+                shares = (number(row["stated"], 3), number(row["true"], 3), percent(row["share"]))
+                rows.append([group, f"{row['from']:.1f}-{row['to']:.1f}", *shares])
+        rows.append([group, "ECE", "", number(summary["calibration_error"], 3), ""])
+    head = ["pairs", "confidence", "stated", right, f"% of {of}"]
+    return table(head, rows, "Calibration: is the stated probability true?")

@@ -85,7 +85,7 @@ class DatasetResult:
         for name, scores in self.parts.items():
             summary, headline = scores.summary(), self.headline(scores)
             cells = [number(v) if m == "aepe" else percent(v, 2) for m, v in headline.items()]
-            ause = number(summary["ause"]["AEPE"].get("P_1"), 3)
+            ause = number(summary["ause"]["AEPE"].get("confidence"), 3)
             kept = [percent(summary.get("kept")), percent(summary.get("kept_pck_5"))]
             rows.append([name, method, str(summary["pairs"]), *cells, ause, *kept])
             for title, values in self.rows.get(name, {}).items():

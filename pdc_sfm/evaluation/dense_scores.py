@@ -18,10 +18,9 @@ from pdc_sfm.evaluation.sparsification import (
     pck_cost,
     sparsification,
 )
-from pdc_sfm.matches.select import highest_p_r
 
-CONFIDENT = 0.1  # P_1 above this is a match (Sec. 3.7)
-RANKINGS = ("P_1", "variance", "forward-backward")
+CONFIDENT = 0.1  # confidence above this is a match (Sec. 3.7)
+RANKINGS = ("confidence", "variance", "forward-backward")
 COSTS = {"AEPE": aepe_cost, "PCK-5": pck_cost}
 LEAST = 100  # pixels a pair must have for a curve
 
@@ -31,10 +30,10 @@ class DenseScores:
     """Scores of one kind of pairs."""
 
     tally: FlowTally = field(default_factory=FlowTally)
-    kept: list[float] = field(default_factory=list)  # share of each pair's pixels with P_1 > 0.1
+    kept: list[float] = field(default_factory=list)  # share of each pair's pixels with confidence > 0.1
     kept_pck5: list[float] = field(default_factory=list)  # PCK-5 over these
     curves: dict[tuple[str, str], list[Sparsification]] = field(default_factory=dict)  # (cost, ranking)
-    calibration: Calibration = field(default_factory=lambda: Calibration(highest_p_r(1.0)))
+    calibration: Calibration = field(default_factory=Calibration)
 
     def add(
         self,
@@ -64,7 +63,7 @@ class DenseScores:
             self._add_curves(at, backward, reference_points, errors)
 
     def _add_confidence(self, at: PointEstimate, errors: np.ndarray, largest: np.ndarray) -> None:
-        stated = at.confidence(1.0)
+        stated = at.confidence_within(1.0)
         confident = stated > CONFIDENT
         self.kept.append(float(confident.mean()))
         if confident.any():
@@ -92,8 +91,7 @@ class DenseScores:
         if self.kept:
             result["kept"] = float(np.mean(self.kept))
             result["kept_pck_5"] = float(np.mean(self.kept_pck5)) if self.kept_pck5 else float("nan")
-            result["calibration_gap"] = self.calibration.gap
-            result["calibration"] = self.calibration.rows()
+            result |= self.calibration.summary()
         result["ause"] = {cost: {} for cost in COSTS}
         for (cost, ranking), curve in self.mean_curves().items():
             result["ause"][cost][ranking] = curve.ause
@@ -117,7 +115,7 @@ def uncertainties(at: PointEstimate, backward: DenseEstimate | None, points: np.
     """What pixels can be ranked by (Sec. 4.3), higher for less certain: each (N,)."""
     result = {}
     if at.log_var is not None and at.logits is not None:
-        result["P_1"] = -at.confidence(1.0)
+        result["confidence"] = -at.confidence_within(1.0)
         weights = np.exp(at.logits - at.logits.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
         result["variance"] = (weights * np.exp(at.log_var)).sum(-1)  # V = sum of alpha_m sigma_m^2

@@ -162,7 +162,7 @@ def _score_unrelated(
         codes = [matcher.encode(image) for image in (pair.reference, pair.query)]
         forward, backward = matcher.estimator.estimate_both(*codes)
         if forward.log_var is not None:
-            confident = forward.valid & (forward.confidence(1.0) > CONFIDENT)
+            confident = forward.valid & (forward.confidence > CONFIDENT)
             result.unrelated_confident.append(float(confident.mean()))
         result.unrelated_matches.append(len(select_matches(forward, backward, settings.select)))
         result.unrelated_sift.append(len(match_sift(pair.reference, pair.query)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pdc_sfm.evaluation.calibration import reliability_table
 from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS, DenseScores
 from pdc_sfm.evaluation.homographies import HomographyResult
 from pdc_sfm.evaluation.match_scores import SOUND
@@ -46,7 +47,7 @@ def text(summary: dict[str, Any]) -> str:
     parts = [dense_table(summary["dense"]), _ause_table(summary["dense"]), match_table(summary["matches"])]
     whole = list(summary["dense"].values())[-1]
     if "calibration" in whole:
-        parts.append(_calibration_table(whole))
+        parts.append(reliability_table({list(summary["dense"])[-1]: whole}))
     unrelated = summary["unrelated"]
     if unrelated["pairs"]:
         parts.append(
@@ -64,7 +65,7 @@ def write_results(folder: Path, result: HomographyResult, summary: dict[str, Any
     plot_sparsification(whole.mean_curves(), folder / "sparsification.png", "Sparsification, all kinds")
     written = [folder / "results.json", folder / "sparsification.png"]
     if whole.kept:
-        plot_calibration(whole.calibration, folder / "calibration.png", "Calibration of P_1, all kinds")
+        plot_calibration(whole.calibration, folder / "calibration.png", "Calibration, all kinds")
         written.append(folder / "calibration.png")
         for kind, found in result.kinds.items():
             if found.example is not None:
@@ -85,11 +86,11 @@ def dense_table(dense: dict[str, Any]) -> str:
             *(percent(d[f"pck_{t}_per_image"]) for t in (1, 3, 5)),
             percent(d.get("kept")),
             percent(d.get("kept_pck_5")),
-            number(d.get("calibration_gap"), 3),
+            number(d.get("calibration_error"), 3),
         ]
         for kind, d in dense.items()
     ]
-    head = ["kind", "pairs", "AEPE", "PCK-1", "PCK-3", "PCK-5", "P_1>0.1", "PCK-5 there", "ECE"]
+    head = ["kind", "pairs", "AEPE", "PCK-1", "PCK-3", "PCK-5", "conf>0.1", "PCK-5 there", "ECE"]
     return table(head, rows, "Dense flow, over all pixels that both images show (px and %)")
 
 
@@ -119,14 +120,6 @@ def match_table(matches: dict[str, Any]) -> str:
     return table(
         head, rows, "Matches beside SIFT (ratio test, mutual): how many, how many right (%), homography found (%)"
     )
-
-
-def _calibration_table(whole: dict[str, Any]) -> str:
-    rows = [
-        [f"{r['from']:.3f}-{r['to']:.3f}", percent(r["pixels"]), number(r["stated"], 3), number(r["observed"], 3)]
-        for r in whole["calibration"]
-    ]
-    return table(["P_1", "% of pixels", "stated", "error < 1 px"], rows, "Calibration: is P_1 true?")
 
 
 def _mean(values: list) -> float:

@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.evaluation.calibration import Calibration
 from pdc_sfm.evaluation.pair_list import KINDS, ListedPair
 from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, pose_errors
 from pdc_sfm.evaluation.relative_poses import POSE_THRESHOLDS, pose_auc
 from pdc_sfm.evaluation.sift import match_sift
 from pdc_sfm.evaluation.tables import number, percent, table
-from pdc_sfm.images import read_image
+from pdc_sfm.images import fitted_size, read_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import Size
 
 RIGHT, WRONG = 5.0, 20.0  # pixels within which a match is right, and beyond which it is wrong by any account
-HIGH_CONFIDENCE = 0.5  # P_1 above which a match says that it is right
+HIGH_CONFIDENCE = 0.5  # above which a match says that it is right
 
 
 @dataclass
@@ -30,6 +33,7 @@ class ListScores:
     wrong: list[float] = field(default_factory=list)
     sure_wrong: list[int] = field(default_factory=list)  # matches that are wrong and above HIGH_CONFIDENCE
     degrees: list[float] = field(default_factory=list)  # pose errors: the larger of rotation and translation
+    calibration: Calibration = field(default_factory=Calibration)  # of the matches
 
     def summary(self) -> dict[str, float]:
         """Means over the pairs; AUC where there are poses."""
@@ -62,11 +66,15 @@ def evaluate_list(
         for method, matches in found.items():
             kind = scores.setdefault(pair.kind, {}).setdefault(method, ListScores())
             row[method] = score(pair, matches, sizes, kind, settings)
+        kind = scores[pair.kind]["ours"]
+        kind.calibration.add(*confidence_and_truth(pair, found["ours"], sizes[1], settings.dense))
         rows.append(row)
         if progress:
             progress(pair.name)
     groups = {kind: {name: s.summary() for name, s in scores[kind].items()} for kind in KINDS if kind in scores}
-    return {"kinds": groups, "pairs": rows}
+    ours = {kind: scores[kind]["ours"].calibration for kind in groups}
+    known = {kind: found.summary() for kind, found in ours.items() if found.sums.any()}
+    return {"kinds": groups, "calibration": known, "pairs": rows}
 
 
 def score(
@@ -84,6 +92,21 @@ def score(
         scores.degrees.append(max(pose_errors(pair.pose, matches, sizes, settings)))
         figures["degrees"] = scores.degrees[-1]
     return figures
+
+
+def confidence_and_truth(
+    pair: ListedPair, matches: RawMatches, size: Size, dense: DenseSettings
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is stated of the matches (N,), and whether they are right: less than a pixel of the network's input off.
+
+    Of a pose only that they can be right is known: within sqrt(2) such pixels of the epipolar line. A homography tells the
+    length of the error, which is no less than its larger component. Places set by hand are too few and too rough.
+    """
+    if pair.kind == "points":
+        return np.zeros(0), np.zeros(0, bool)
+    seen = fitted_size(size, dense.min_side, dense.max_side)[0] / size[0]
+    errors = pair.errors(matches, size) * seen
+    return matches.scores, errors < np.sqrt(2) if pair.kind == "pose" else errors < 1
 
 
 def text(result: dict[str, Any], title: str) -> str:

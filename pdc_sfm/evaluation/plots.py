@@ -11,8 +11,8 @@ from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS
 from pdc_sfm.evaluation.sparsification import Sparsification
 from pdc_sfm.files import atomic_path
 
-COLORS = {"P_1": "#0b6e4f", "variance": "#c8553d", "forward-backward": "#33658a"}
-MARKS = {"P_1": "-", "variance": "--", "forward-backward": "-."}
+COLORS = {"confidence": "#0b6e4f", "variance": "#c8553d", "forward-backward": "#33658a"}
+MARKS = {"confidence": "-", "variance": "--", "forward-backward": "-."}
 
 
 def plot_sparsification(curves: Mapping[tuple[str, str], Sparsification], path: Path, title: str = "") -> None:
@@ -21,7 +21,7 @@ def plot_sparsification(curves: Mapping[tuple[str, str], Sparsification], path: 
     for ax, cost in zip(axes, COSTS):
         drawn = {ranking: curves[cost, ranking] for ranking in RANKINGS if (cost, ranking) in curves}
         for ranking, curve in drawn.items():
-            label = f"{_name(ranking)} ({curve.ause:.3f})"
+            label = f"{ranking} ({curve.ause:.3f})"
             ax.plot(
                 100 * curve.removed[:-1], curve.curve[:-1], MARKS[ranking], color=COLORS[ranking], label=label, lw=1.8
             )
@@ -36,17 +36,14 @@ def plot_sparsification(curves: Mapping[tuple[str, str], Sparsification], path: 
 
 
 def plot_calibration(calibration: Calibration, path: Path, title: str = "") -> None:
-    """Stated P_1 against the share that was within a pixel; the area of a dot is its share of the pixels."""
+    """Stated probability against the share that was within a pixel; the area of a dot is its share of the pixels."""
     figure, (ax,) = _figure(1, title)
-    rows = [row for row in calibration.rows() if row["pixels"] > 0]
-    top = calibration.highest
+    rows = [row for row in calibration.rows() if row["share"] > 0]
     ax.plot([0, 1], [0, 1], color="0.6", lw=1, label="exact")
-    sizes = [15 + 600 * row["pixels"] for row in rows]
-    ax.plot([r["stated"] for r in rows], [r["observed"] for r in rows], color=COLORS["P_1"], lw=1.2)
-    ax.scatter([r["stated"] for r in rows], [r["observed"] for r in rows], sizes, COLORS["P_1"], alpha=0.75)
-    ax.axvline(top, color="0.6", ls=":", lw=1)
-    ax.text(top, 0.02, f" highest: {top:.3f}", fontsize=9, color="0.4")
-    ax.set(xlabel="stated: P_1", ylabel="observed: error below 1 px", xlim=(0, 0.75), ylim=(0, 1))
+    sizes = [15 + 600 * row["share"] for row in rows]
+    ax.plot([r["stated"] for r in rows], [r["true"] for r in rows], color=COLORS["confidence"], lw=1.2)
+    ax.scatter([r["stated"] for r in rows], [r["true"] for r in rows], sizes, COLORS["confidence"], alpha=0.75)
+    ax.set(xlabel="stated probability", ylabel="true share: error below 1 px", xlim=(0, 1), ylim=(0, 1))
     ax.legend(frameon=False, fontsize=9)
     _save(figure, path)
 
@@ -59,10 +56,6 @@ def plot_accuracy(curves: Mapping[str, tuple[Any, Any]], path: Path, xlabel: str
     ax.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 100))
     ax.legend(frameon=False, fontsize=9)
     _save(figure, path)
-
-
-def _name(ranking: str) -> str:
-    return r"$P_1$" if ranking == "P_1" else ranking
 
 
 def _figure(panels: int, title: str) -> tuple[Any, Any]:

@@ -123,13 +123,14 @@ def text(summary: dict[str, Any]) -> str:
         shares = [percent(dense[f"pck_{t}_per_image"]) for t in (1, 3, 5)]
         kept = [percent(dense.get("kept")), percent(dense.get("kept_pck_5"))]
         ause = [number(dense["ause"][cost].get(ranking), 3) for cost in COSTS for ranking in RANKINGS[:1]]
-        rows.append([group, str(dense["pairs"]), number(dense["aepe"]), *shares, *kept, *ause])
+        error = number(dense.get("calibration_error"), 3)
+        rows.append([group, str(dense["pairs"]), number(dense["aepe"]), *shares, *kept, error, *ause])
         for method in ("ours", "sift"):
             s = part[method]
             right = [percent(s[name]) for name in ("within_1", "within_5", "epipolar")]
             poses = [number(s["pose_error_median"], 1), *(percent(s[f"pose_auc_{t}"]) for t in (5, 10, 20))]
             lines.append([group, method, number(s["matches"], 0), *right, *poses])
-    head = ["pairs", "n", "AEPE", "PCK-1", "PCK-3", "PCK-5", "P_1>0.1", "PCK-5 there", "AUSE", "AUSE PCK-5"]
+    head = ["pairs", "n", "AEPE", "PCK-1", "PCK-3", "PCK-5", "conf>0.1", "PCK-5 there", "ECE", "AUSE", "AUSE PCK-5"]
     first = table(head, rows, "The scene's flow, over all pixels that both images show (px and %)")
     head = ["pairs", "method", "matches", "<=1 px", "<=5 px", "epi<=2 px", "median", "AUC@5", "AUC@10", "AUC@20"]
     return first + "\n\n" + table(head, lines, "Matches and relative poses beside SIFT (%, degrees)")

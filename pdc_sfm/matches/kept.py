@@ -24,7 +24,7 @@ def pack(forward: Field, backward: Field | None, settings: SelectSettings) -> Te
         error = cyclic_error(forward, backward)
         keep = keep & (error < distance)
     if settings.confidence == "p_r":
-        scores = forward.confidence(settings.radius)
+        scores = forward.confidence_within(settings.radius)
         keep = keep & (scores > settings.threshold)
     else:
         scores = 1 - error / distance

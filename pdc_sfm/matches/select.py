@@ -17,11 +17,6 @@ from pdc_sfm.settings import require
 PAPER_SIDE = 600  # distances in settings are pixels of an image whose smaller side is this
 
 
-def highest_p_r(radius: float, lowest_sigma: float = 1.0) -> float:
-    """The value P_R cannot exceed, all weight being on the narrowest component: 0.573 for R = 1 and sigma_1 = 1."""
-    return (1 - math.exp(-math.sqrt(2) * radius / lowest_sigma)) ** 2
-
-
 @dataclass(frozen=True)
 class SelectSettings:
     """Which matches are kept. The paper's for localization: P_1 > 0.1, both directions concatenate (preset `paper_aachen`).
@@ -30,10 +25,12 @@ class SelectSettings:
     fountain-P11 next but one that drops 7 % of the matches and more than half of the wrong ones.
     """
 
-    # what matches are ranked and kept by: P_R, or the error there and back
+    # what matches are ranked and kept by: the probability of being right, or the error there and back
     confidence: Literal["p_r", "cyclic"] = "p_r"
-    radius: float = 1.0  # R of P_R, pixels of the network's input
-    threshold: float = 0.1  # keep P_R above this
+    # the error below which a match is right, R of P_R, pixels of the network's input; the built-in model's confidence,
+    # and that of any weights with a confidence head, is about 1 pixel and nothing else
+    radius: float = 1.0
+    threshold: float = 0.1  # keep matches whose probability of being right is above this
     # mutual: what agrees both ways; both: the two concatenate, as the paper; forward: first to second image, twice as
     # fast
     directions: Literal["both", "mutual", "forward"] = "mutual"
@@ -43,11 +40,7 @@ class SelectSettings:
 
     def __post_init__(self) -> None:
         require(self.radius > 0, f"radius={self.radius} must be positive")
-        top = highest_p_r(self.radius)
-        require(
-            0 <= self.threshold < top,
-            f"threshold={self.threshold} keeps nothing: with radius={self.radius:g}, P_R lies between 0 and {top:.3f}",
-        )
+        require(0 <= self.threshold < 1, f"threshold={self.threshold} must be a probability, from 0 to below 1")
         require(self.cyclic_distance > 0, f"cyclic_distance={self.cyclic_distance} must be positive")
         require(self.max_matches is None or self.max_matches >= 1, f"max_matches={self.max_matches} must be at least 1")
         require(self.stride >= 1, f"stride={self.stride} must be at least 1")

@@ -9,7 +9,7 @@ import numpy as np
 
 from pdc_sfm.dense.cyclic import cyclic_error_at
 from pdc_sfm.dense.estimate import DenseEstimate
-from pdc_sfm.matches.select import highest_p_r, scaled_distance
+from pdc_sfm.matches.select import scaled_distance
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import require
 
@@ -19,8 +19,8 @@ class SnapSettings:
     """The paper's rule; d = 4 at a smaller side of 600 pixels, P_1 > 0.1, both directions concatenate."""
 
     distance: float = 4.0  # d: a predicted point and its keypoint, pixels at a smaller side of 600
-    radius: float = 1.0  # R of P_R, pixels of the network's input
-    threshold: float = 0.1  # keep P_R above this
+    radius: float = 1.0  # R of P_R, pixels of the network's input; 1 for weights with a confidence head
+    threshold: float = 0.1  # keep matches whose probability of being right is above this
     # both: the two concatenate; mutual: what agrees both ways; forward: first to second image
     directions: Literal["both", "mutual", "forward"] = "both"
     # also require this error there and back, pixels at a smaller side of 600; null: no such check
@@ -29,11 +29,7 @@ class SnapSettings:
     def __post_init__(self) -> None:
         require(self.distance > 0, f"distance={self.distance} must be positive")
         require(self.radius > 0, f"radius={self.radius} must be positive")
-        top = highest_p_r(self.radius)
-        require(
-            0 <= self.threshold < top,
-            f"threshold={self.threshold} keeps nothing: with radius={self.radius:g}, P_R lies between 0 and {top:.3f}",
-        )
+        require(0 <= self.threshold < 1, f"threshold={self.threshold} must be a probability, from 0 to below 1")
         require(
             self.cyclic_distance is None or self.cyclic_distance > 0,
             f"cyclic_distance={self.cyclic_distance} must be positive",
@@ -102,7 +98,7 @@ def _directed(
 ) -> np.ndarray:
     """(K, 4) rows: keypoint of the reference, keypoint of the query, confidence, rank among rivals.
 
-    The rank is the confidence times the closeness: P_R saturates, so alone it would choose by chance between keypoints
+    The rank is the confidence times the closeness: confidence saturates, so alone it would choose by chance between keypoints
     that claim the same partner.
     """
     from scipy.spatial import cKDTree
@@ -110,7 +106,7 @@ def _directed(
     if len(reference) == 0 or len(query) == 0:
         return np.zeros((0, 4))
     at = forward.sample(reference)
-    scores = at.confidence(s.radius)
+    scores = at.confidence_within(s.radius)
     predicted = reference + at.flow
     sure = np.flatnonzero(at.valid & (scores > s.threshold))
     limit = scaled_distance(s.distance, forward.query_size)

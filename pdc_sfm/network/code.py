@@ -65,3 +65,4 @@ class LevelOutput:
     logits: Tensor | None  # (B, M, h, w)
     reference_size: tuple[int, int]  # (height, width) of the branch's inputs
     query_size: tuple[int, int]
+    head_confidence: Tensor | None = None  # (B, 1, h, w) probabilities by a confidence head, after alignment

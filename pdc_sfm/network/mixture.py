@@ -81,6 +81,13 @@ def p_r(log_var: Tensor, logits: Tensor, radius: float = 1.0) -> Tensor:
     return (torch.softmax(logits, 1) * within).sum(1, keepdim=True)
 
 
+def highest_p_r(settings: MixtureSettings, radius: float = 1.0) -> float:
+    """What P_R never exceeds, all weight being on the narrowest component: 0.573 for R = 1 and sigma_1 = 1."""
+    if not settings.constrained or (settings.components > 1 and settings.first == "bounded"):
+        return 1.0  # as narrow as may be
+    return (1 - math.exp(-SQRT2 * radius)) ** 2
+
+
 def variance(log_var: Tensor, logits: Tensor) -> Tensor:
     """Variance of the mixture, sum of alpha_m sigma_m^2: (B, 1, H, W)."""
     return (torch.softmax(logits, 1) * log_var.exp()).sum(1, keepdim=True)

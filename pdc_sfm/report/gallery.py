@@ -9,7 +9,7 @@ import numpy as np
 
 from pdc_sfm.errors import UserError
 from pdc_sfm.images import fitted_size, resize_image
-from pdc_sfm.matches.select import highest_p_r, subsample_spatially
+from pdc_sfm.matches.select import subsample_spatially
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pair_picture import match_picture, pair_panels
 from pdc_sfm.pictures import flow_to_color
@@ -100,12 +100,12 @@ def _article(run: Run, pair: ShownPair, radius: float, threshold: float) -> str:
         lined = panels.matches
         figures += [
             figure(panels.flow, f"flow by {pair.forward.method}, full color at {panels.largest:.0f} px"),
-            figure(panels.confidence, f"confidence P_{radius:g}"),
-            figure(panels.warped, f"image 1 warped onto image 0; red: P_{radius:g} ≤ {threshold:g} or out of view"),
+            figure(panels.confidence, "confidence: red 0, green 1"),
+            figure(panels.warped, f"image 1 warped onto image 0; red: confidence ≤ {threshold:g} or out of view"),
         ]
     else:
         size = images[0].shape[1::-1]
-        lined = match_picture(*images, subsample_spatially(pair.matches, 150, size), highest_p_r(radius), WIDE)
+        lined = match_picture(*images, subsample_spatially(pair.matches, 150, size), WIDE)
     head = f"<h3>{text(pair.names[0])} <span>and</span> {text(pair.names[1])}</h3><p class=note>{text(said)}</p>"
     lines = figure(lined, "matches, the surer the greener")
     return f'<article class="pair">{head}<div class="lines">{lines}</div><div class="panels">{"".join(figures)}</div></article>'
@@ -114,12 +114,11 @@ def _article(run: Run, pair: ShownPair, radius: float, threshold: float) -> str:
 def _key(radius: float, threshold: float) -> str:
     """What the colors mean."""
     wheel = f'<img class="wheel" width="96" height="96" alt="color wheel" src="{data_uri(color_wheel(), 95)}">'
-    top = highest_p_r(radius)
     return (
         f'<div class="key"><figure>{wheel}<figcaption>flow: the color is the direction in which a point moves from image 0 '
         "to image 1, as seen from the center of the wheel; the stronger, the further</figcaption></figure>"
-        f'<figure><div class="heat"></div><figcaption>confidence P<sub>{radius:g}</sub>, the probability of an error below '
-        f"{radius:g} px: 0 (red) to {top:.2f} (green), the highest it can be; above {threshold:g} a point is a match"
+        f'<figure><div class="heat"></div><figcaption>confidence, the probability of an error below {radius:g} px '
+        f"of the network's input: 0 (red) to 1 (green); above {threshold:g} a point is a match"
         "</figcaption></figure></div>"
     )
 

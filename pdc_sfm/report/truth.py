@@ -69,12 +69,13 @@ def _charts(scores: DenseScores) -> list[str]:
         chart = lines(drawn, "least certain pixels removed (%)", f"{what}, relative", _top(drawn))
         said = f"Sparsification by {what}: the closer to the oracle, the better the ranking (AUSE in brackets)"
         charts.append(f"<figure>{chart}<figcaption>{text(said)}</figcaption></figure>")
-    rows = [row for row in scores.calibration.rows() if row["pixels"] > 0.001]
+    rows = [row for row in scores.calibration.rows() if row["share"] > 0.001]
     if rows:
         stated = [row["stated"] for row in rows]
-        drawn = {"observed": (stated, [row["observed"] for row in rows]), "exact": ([0, max(stated)], [0, max(stated)])}
-        chart = lines(drawn, "stated: P_1", "observed: error below 1 px")
-        charts.append(f"<figure>{chart}<figcaption>Calibration: is P_1 true?</figcaption></figure>")
+        drawn = {"true": (stated, [row["true"] for row in rows]), "exact": ([0, 1], [0, 1])}
+        chart = lines(drawn, "stated probability", "true share: error below 1 px", 1.0)
+        said = f"Calibration: is the stated probability true? Expected error {scores.calibration.error:.3f}"
+        charts.append(f"<figure>{chart}<figcaption>{text(said)}</figcaption></figure>")
     return charts
 
 

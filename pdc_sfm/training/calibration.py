@@ -1,4 +1,4 @@
-"""Making P_1 mean what it says: a confidence head (`network.confidence_head`), fitted to pairs with known truth.
+"""Making confidence a probability that is true: a confidence head (`network.confidence_head`), fitted to pairs with known truth.
 
 Pairs of different kinds have different errors (warped photographs no depth edges, views of a scene no exact planes), so
 every kind counts alike, and the confidence head sees enough of a cell to tell them apart. The flow stays as it is.
@@ -14,14 +14,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pdc_sfm.dense.confidence import confidence_map
 from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.dense.subpixel import align_likely, align_with_features
-from pdc_sfm.matches.select import highest_p_r
-from pdc_sfm.network.confidence_head import CONFIDENCE_FEATURES, ConfidenceHead, stated
-from pdc_sfm.network.mixture import p_r
+from pdc_sfm.network.confidence_head import CONFIDENCE_FEATURES, ConfidenceHead
 from pdc_sfm.synthetic.pairs import SyntheticPair
 
-FEW = 0.003  # share of the cells below which a step of P_1 says little
+FEW = 0.003  # share of the cells below which a tenth says little
 BATCH = 4096  # cells of each kind in a step of the fit
 RATE = 3e-3
 
@@ -30,9 +29,9 @@ RATE = 3e-3
 class Observations:
     """What is known of many cells, what was stated of them, and whether they are right."""
 
-    evidence: Tensor  # (N, CONFIDENCE_FEATURES)
-    stated: Tensor  # (N,) P_1 of the network as it is
-    right: Tensor  # (N,) bool: |error|_inf below 1 px, the event P_1 is the probability of (Eq. 7)
+    features: Tensor  # (N, CONFIDENCE_FEATURES)
+    stated: Tensor  # (N,) confidence of the network as it is
+    right: Tensor  # (N,) bool: |error|_inf below 1 px, the event whose probability is stated
 
 
 @torch.inference_mode()
@@ -42,11 +41,12 @@ def observe(estimator: Estimator, pairs: Iterable[SyntheticPair]) -> Observation
     for pair in pairs:
         reference, query = estimator.encode(pair.reference), estimator.encode(pair.query)
         output = network.decode(reference.code, query.code)[-1]
-        aligned, evidence = align_with_features(output, reference.gray, query.gray)
+        aligned, features = align_with_features(output, reference.gray, query.gray)
         now = align_likely(output, [reference.gray], [query.gray], network.confidence_head)
+        stated = confidence_map(now.head_confidence, now.log_var, now.logits)
         target, seen = _truth(pair, output.flow.shape[-2:], output.reference_size, output.query_size)
         right = (aligned.flow[0] - target).abs().amax(0) < 1
-        rows = (evidence[0].movedim(0, -1), p_r(now.log_var, now.logits)[0, 0], right)
+        rows = (features[0].movedim(0, -1), stated[0, 0], right)
         parts.append([row[seen].clone() for row in rows])
     return Observations(*(torch.cat(column) for column in zip(*parts)))
 
@@ -71,7 +71,7 @@ def _truth(
 def fit(kinds: Sequence[Observations], channels: tuple[int, ...], steps: int = 2500, seed: int = 0) -> ConfidenceHead:
     """A confidence head whose probabilities are those of being right, for all kinds of pairs alike."""
     torch.manual_seed(seed)
-    everything = torch.cat([kind.evidence for kind in kinds])
+    everything = torch.cat([kind.features for kind in kinds])
     mean, scale = everything.mean(0), everything.std(0).clamp(min=1e-3)
     head = ConfidenceHead(channels)
     optimizer = torch.optim.Adam(head.parameters(), RATE)
@@ -80,43 +80,40 @@ def fit(kinds: Sequence[Observations], channels: tuple[int, ...], steps: int = 2
         loss = torch.zeros(())
         for kind in kinds:
             chosen = torch.randint(len(kind.right), (BATCH,))
-            odds = _odds(head, (kind.evidence[chosen] - mean) / scale)
+            odds = _odds(head, (kind.features[chosen] - mean) / scale)
             loss = loss + F.binary_cross_entropy_with_logits(odds, kind.right[chosen].float())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         schedule.step()
     first = head.layers[0]
-    with torch.no_grad():  # from now on it takes the evidence as it is
+    with torch.no_grad():  # from now on it takes the features as they are
         first.weight /= scale.view(1, CONFIDENCE_FEATURES, 1, 1)
         first.bias -= (first.weight * mean.view(1, CONFIDENCE_FEATURES, 1, 1)).sum((1, 2, 3))
     return head.eval()
 
 
-def _odds(head: ConfidenceHead, evidence: Tensor) -> Tensor:
+def _odds(head: ConfidenceHead, features: Tensor) -> Tensor:
     """(N, CONFIDENCE_FEATURES) -> (N,): the cells as one row of a map."""
-    return head(evidence.T[None, :, None]).reshape(-1)
+    return head(features.T[None, :, None]).reshape(-1)
 
 
 @torch.no_grad()
 def head_confidence(head: ConfidenceHead, seen: Observations) -> Tensor:
-    """P_1 (N,) as the confidence head states it."""
-    return stated(_odds(head, seen.evidence))
+    """(N,) as the confidence head states it."""
+    return _odds(head, seen.features).sigmoid()
 
 
 def reliability(said: Tensor, right: Tensor, bins: int = 10) -> np.ndarray:
-    """(bins, 3): pixels, mean P_1 and share of right ones, in equal steps of P_1 up to the highest it can take."""
-    which = (said / highest_p_r(1.0) * bins).long().clamp(0, bins - 1).numpy()
+    """(bins, 3): cells, mean of what was said and share of right ones, in equal steps from 0 to 1."""
+    which = (said * bins).long().clamp(0, bins - 1).numpy()
     counts = np.bincount(which, minlength=bins)
     sums = [np.bincount(which, weight.double().numpy(), minlength=bins) for weight in (said, right)]
     return np.stack([counts, *(total / np.maximum(counts, 1) for total in sums)], 1)
 
 
 def largest_gap(table: np.ndarray) -> float:
-    """The largest difference between stated and true share, over steps with more than a few of the cells.
-
-    No step can state more than the highest P_1: shares above it count as that.
-    """
+    """The largest difference between stated and true share, over steps with more than a few of the cells."""
     counts, said, right = table.T
-    gaps = np.abs(said - np.minimum(right, highest_p_r(1.0)))
+    gaps = np.abs(said - right)
     return float(gaps[counts >= FEW * counts.sum()].max())

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pdc_sfm.matches.select import highest_p_r
 from pdc_sfm.network import LevelOutput, mixture, upsample_estimate
 from pdc_sfm.settings import require
 from pdc_sfm.training.batch import Batch
@@ -106,6 +105,6 @@ def _measure(difference: Tensor, stated: Tensor, rows: dict[str, list[float]], b
         _add(rows, "kept_pck_5", (error[confident] <= 5).float().mean())
     right = (difference.abs().amax(0) < 1).double().cpu().numpy()
     probability = stated.double().cpu().numpy()
-    which = np.clip((probability / highest_p_r(1.0) * 10).astype(int), 0, 9)
+    which = np.clip((probability * 10).astype(int), 0, 9)
     for column, weight in enumerate((np.ones_like(probability), probability, right)):
         bins[:, column] += np.bincount(which, weight, minlength=10)[:10]

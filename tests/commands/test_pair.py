@@ -45,7 +45,7 @@ def test_it_writes_a_picture_and_says_how_many_matches(folder, capsys):
     [
         (("none.png", "b b.jpg"), "cannot read image"),
         (("a.png", "tiny.safetensors"), "is not a readable image"),
-        (("a.png", "b b.jpg", "select.threshold=0.7"), "P_R lies between 0 and 0.573"),
+        (("a.png", "b b.jpg", "select.threshold=1.2"), "threshold=1.2 must be a probability"),
         (("a.png", "b b.jpg", "dense.methd=direct"), "did you mean method?"),
     ],
 )

@@ -1,12 +1,14 @@
 """A network that needs no weights: it reads true positions out of specially colored images."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 
 from pdc_sfm.network import LevelOutput
+from pdc_sfm.network.settings import NetworkSettings
 from pdc_sfm.pixels import grid_points, inside, transform
 
 SCENE = 250  # the scene is a square of this side; red = x, green = y, blue = 255 marks the scene
@@ -75,6 +77,7 @@ class IdealNetwork:
     encodings: int = 0
     decodings: int = 0
     view_search: int = 0  # passes of the low-resolution branch alone
+    settings: ClassVar[NetworkSettings] = NetworkSettings()  # of the published networks: not aligned
 
     def encode(self, images: torch.Tensor) -> Seen:
         self.encodings += 1

@@ -133,9 +133,9 @@ def test_alignment_and_judging_of_both_directions_take_few_kernels(gpu):
         shape = (2, 2, 120, 160)
         maps = [gpu.put(torch.rand(shape)) for _ in range(3)]
         output = LevelOutput(1, *maps, (480, 640), (480, 640))
-        subpixel.align_and_score(output, grays, grays, network.confidence_head)
+        subpixel.align(output, grays, grays, network.confidence_head)
         with gpu.counting() as count:
-            subpixel.align_and_score(output, grays, grays, network.confidence_head)
+            subpixel.align(output, grays, grays, network.confidence_head)
     assert count.syncs == 0, str(count)
     assert count.kernels <= ALIGNING, str(count)
 

@@ -89,13 +89,13 @@ def test_resampling_gives_one_vector_a_pixel():
     np.testing.assert_array_equal(full.valid, inside(full.query_points, (256, 200)))
 
 
-def test_confidence_is_equation_8():
+def test_without_a_head_confidence_is_equation_7():
     log_var, logits = np.log(np.array([[[1.0, 9.0]]], np.float32)), np.array([[[0.5, -0.25]]], np.float32)
     estimate = DenseEstimate(np.zeros((1, 1, 2), np.float32), log_var, logits, np.ones((1, 1), bool), (4, 4), (4, 4))
     alpha = np.exp([0.5, -0.25]) / np.exp([0.5, -0.25]).sum()
     for radius in (0.5, 1.0, 3.0):
         within = (1 - np.exp(-np.sqrt(2) * radius / np.array([1.0, 3.0]))) ** 2
-        np.testing.assert_allclose(estimate.confidence(radius), (alpha * within).sum(), rtol=1e-5)
+        np.testing.assert_allclose(estimate.confidence_within(radius), (alpha * within).sum(), rtol=1e-5)
 
 
 def test_a_network_without_uncertainty_gives_flow_but_no_confidence():
@@ -104,7 +104,7 @@ def test_a_network_without_uncertainty_gives_flow_but_no_confidence():
     assert bare.valid.all()
     assert bare.resampled((64, 64)).log_var is None
     with pytest.raises(SettingsError, match="confidence=cyclic"):
-        bare.confidence()
+        bare.confidence  # noqa: B018
 
 
 def cycle(forward, backward):

@@ -61,7 +61,7 @@ def test_a_batch_gives_the_matches_of_single_pairs(untrained):
     single = [matcher.estimator.estimate(*pair) for pair in pairs]
     for one, batched in zip(single, matcher.estimator.estimate_batch(pairs)):
         np.testing.assert_allclose(one.flow, batched.flow, atol=1e-2)
-        np.testing.assert_allclose(one.confidence(), batched.confidence(), atol=1e-3)
+        np.testing.assert_allclose(one.confidence, batched.confidence, atol=1e-3)
     counts = [len(matches) for matches in matcher.match_batch(pairs)]
     assert counts[0] == counts[2]  # the same pair, reversed
     assert counts[1] == pytest.approx(len(matcher.match(*pairs[1])), abs=3)  # a point may be just on the border

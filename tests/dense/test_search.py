@@ -49,7 +49,7 @@ class Blind:
 
 def mistakes(estimate, scene_from_reference, scene_from_query) -> np.ndarray:
     """In pixels of the reference."""
-    sure = estimate.valid & (estimate.confidence() > 0.1)
+    sure = estimate.valid & (estimate.confidence > 0.1)
     there = transform(estimate.query_points, np.linalg.inv(scene_from_reference) @ scene_from_query)
     return np.linalg.norm(there - estimate.reference_points, axis=-1)[sure]
 
@@ -83,7 +83,7 @@ def test_what_the_query_shows_of_a_wide_reference_is_magnified(search, ideal_net
     assert [estimate.method for estimate in found] == ["search", "search"]
     assert all(estimate.grid_size == (66, 64) for estimate in found)
     assert errors.max() < 0.3
-    wide = found[0].confidence() > 0.1
+    wide = found[0].confidence > 0.1
     assert 0.05 < wide.mean() < 0.08
     assert (found[0].valid & ~wide).mean() < 0.01
 
@@ -166,7 +166,7 @@ def test_a_plane_found_in_part_is_completed_through_its_homography(search, ideal
     """Turned by 20 degrees the corners move by up to 64 pixels: this network finds the middle, then all of it."""
     found, errors, network = search(camera(), camera(20), network=ideal_network(longest_flow=32))
     assert [estimate.method for estimate in found] == ["search", "search"]
-    assert all((estimate.confidence() > 0.1)[estimate.valid].mean() > 0.95 for estimate in found)
+    assert all((estimate.confidence > 0.1)[estimate.valid].mean() > 0.95 for estimate in found)
     assert errors.max() < 0.3
     assert network.view_search == 0
 

@@ -118,7 +118,7 @@ def test_scales_find_a_zoom_that_a_direct_pass_cannot(run, ideal_network):
         assert estimate.method == "multiscale"
         assert errors.max() < 0.1
         assert estimate.grid_size == (SIZE[0] // 4, SIZE[1] // 4)
-        assert (estimate.confidence()[estimate.valid] > 0.5).mean() > 0.95
+        assert (estimate.confidence[estimate.valid] > 0.5).mean() > 0.95
 
 
 def test_if_no_scale_has_a_homography_the_scale_1_pass_is_returned(run, ideal_network):
@@ -131,7 +131,7 @@ def test_if_no_scale_has_a_homography_the_scale_1_pass_is_returned(run, ideal_ne
 def test_the_rotation_search_finds_any_turn(run, ideal_network, degrees):
     network = ideal_network(max_angle=30)
     lost, _ = run(similarity(), similarity(degrees), network)
-    assert not (lost.confidence() > 0.1).any()
+    assert not (lost.confidence > 0.1).any()
     estimate, errors = run(similarity(), similarity(degrees), network, rotations=8)
     assert estimate.method.startswith("rotated")
     assert errors.size > 1000
@@ -208,8 +208,8 @@ def test_wrong_arrays_and_settings_are_refused(ideal_network):
         estimator.encode(np.zeros((50, 50), np.uint8))
     with pytest.raises(ImageError, match="at least 16x16"):
         Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=None)).encode(np.zeros((50, 8, 3), np.uint8))
-    with pytest.raises(SettingsError, match=r"never higher"):
-        DenseSettings(threshold=0.6)
+    with pytest.raises(SettingsError, match=r"threshold=1\.0 must be a probability"):
+        DenseSettings(threshold=1.0)
     with pytest.raises(SettingsError, match="rotations"):
         DenseSettings(rotations=0)
     with pytest.raises(SettingsError, match="scales"):

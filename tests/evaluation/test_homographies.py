@@ -85,8 +85,8 @@ def test_an_offset_of_three_and_a_half_pixels_is_seen_by_pck_1_and_passes_pck_5(
     dense = result.kinds["viewpoint"].dense.summary()
     assert dense["aepe"] == pytest.approx(2.5 * np.sqrt(2), rel=1e-3)
     assert (dense["pck_1"], dense["pck_3"], dense["pck_5"]) == (0, 0, 1)
-    assert dense["calibration"][9]["observed"] == 0  # as sure as can be, and never within a pixel
-    assert dense["calibration_gap"] > 0.5
+    assert dense["calibration"][5]["true"] == 0  # as sure as a mixture can be, .573, and never within a pixel
+    assert dense["calibration_error"] > 0.5
 
 
 @pytest.mark.parametrize(("min_side", "offset", "within"), [(480, 0.19, 1), (480, 0.21, 0), (48, 1.9, 1), (48, 2.1, 0)])
@@ -97,7 +97,7 @@ def test_calibration_counts_pixels_of_the_network(min_side, offset, within):
     pair = next(iter(pairs_of(PHOTOS, "viewpoint", settings)))
     scores = DenseScores()
     score_flow(pair, *forward.estimate_both(pair.reference, pair.query), scores, settings.dense)
-    assert scores.summary()["calibration"][9]["observed"] == within
+    assert scores.summary()["calibration"][5]["true"] == within
 
 
 def test_the_same_seed_gives_the_same_pairs_and_every_kind_can_be_made():

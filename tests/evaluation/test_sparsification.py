@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pdc_sfm.evaluation.calibration import Calibration
+from pdc_sfm.evaluation.calibration import Calibration, reliability_table
 from pdc_sfm.evaluation.sparsification import aepe_cost, mean_sparsification, pck_cost, sparsification
 
 ERRORS = np.array([4.0, 1.0, 3.0, 0.0])  # mean 2
@@ -60,22 +60,26 @@ def test_pairs_weigh_alike_whatever_their_size_and_error():
 
 
 def test_calibration_compares_what_is_stated_with_what_happened():
-    calibration = Calibration(highest=0.5)
-    calibration.add(np.array([0.01, 0.03, 0.02, 0.04]), np.array([False, False, False, True]))
-    calibration.add(np.array([0.5, 0.46]), np.array([True, False]))
+    calibration = Calibration()
+    calibration.add(np.array([0.02, 0.06, 0.04, 0.08]), np.array([False, False, False, True]))
+    calibration.add(np.array([1.0, 0.92]), np.array([True, False]))
     rows = calibration.rows()
     assert len(rows) == 10
-    assert rows[0] == pytest.approx({"from": 0, "to": 0.05, "pixels": 4 / 6, "stated": 0.025, "observed": 0.25})
-    assert rows[9] == pytest.approx({"from": 0.45, "to": 0.5, "pixels": 2 / 6, "stated": 0.48, "observed": 0.5})
+    assert rows[0] == pytest.approx({"from": 0, "to": 0.1, "share": 4 / 6, "stated": 0.05, "true": 0.25})
+    assert rows[9] == pytest.approx({"from": 0.9, "to": 1, "share": 2 / 6, "stated": 0.96, "true": 0.5})
     assert np.isnan(rows[5]["stated"])
-    assert calibration.gap == pytest.approx((4 * 0.225 + 2 * 0.02) / 6)
+    assert calibration.error == pytest.approx((4 * 0.2 + 2 * 0.46) / 6)
+    printed = [line.split() for line in reliability_table({"all": calibration.summary()}).splitlines()]
+    assert printed[3:] == [
+        ["all", "0.0-0.1", "0.050", "0.250", "66.7"],
+        ["all", "0.9-1.0", "0.960", "0.500", "33.3"],
+        ["all", "ECE", "0.287"],
+    ]
 
 
 def test_the_laplace_mixture_is_calibrated_by_its_own_samples():
     # errors drawn from one Laplace distribution with sigma 1 in each direction: P_1 = 0.573
-    from pdc_sfm.matches.select import highest_p_r
-
     errors = np.random.default_rng(0).laplace(0, np.sqrt(0.5), (40_000, 2))
-    calibration = Calibration(highest_p_r(1.0))
-    calibration.add(np.full(len(errors), highest_p_r(1.0)), np.abs(errors).max(1) < 1)
-    assert calibration.gap < 0.01
+    calibration = Calibration()
+    calibration.add(np.full(len(errors), (1 - np.exp(-np.sqrt(2))) ** 2), np.abs(errors).max(1) < 1)
+    assert calibration.error < 0.01

@@ -9,7 +9,7 @@ import torch
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.matches.kept import best_of_blocks
-from pdc_sfm.matches.select import SelectSettings, highest_p_r, select_matches, subsample_spatially
+from pdc_sfm.matches.select import SelectSettings, select_matches, subsample_spatially
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import grid_points, inside, transform
 
@@ -90,26 +90,36 @@ def test_swapping_the_images_swaps_the_matches():
     np.testing.assert_array_equal(one.keypoints1[order(one)], swapped.keypoints1[order(swapped)])
 
 
-def test_only_p_r_above_the_threshold_is_kept_and_is_the_score():
+def test_only_confidence_above_the_threshold_is_kept_and_is_the_score():
     estimate = exact(np.eye(3))
     logits = estimate.logits.copy()
     logits[..., 0] = np.linspace(-9, 9, 80)  # confident to the right
     estimate = replace(estimate, logits=logits)
-    confidence = estimate.confidence(1.0)
+    confidence = estimate.confidence
     matches = select_matches(estimate, settings=SelectSettings(directions="forward", threshold=0.3))
     assert len(matches) == (confidence > 0.3).sum()
     assert 0 < len(matches) < confidence.size
     assert matches.scores.min() > 0.3
-    assert matches.scores.max() <= highest_p_r(1.0)
+    assert matches.scores.max() == confidence.max()
 
 
-def test_nothing_exceeds_0_573_at_radius_1_and_a_threshold_above_is_refused():
-    assert highest_p_r(1.0) == pytest.approx((1 - np.exp(-np.sqrt(2))) ** 2)
-    certain = exact(np.eye(3), weight=100.0).confidence(1.0)
-    np.testing.assert_allclose(certain, highest_p_r(1.0), rtol=1e-5)
-    with pytest.raises(SettingsError, match=r"0\.6 keeps nothing: with radius=1, P_R lies between 0 and 0\.573"):
-        SelectSettings(threshold=0.6)
-    SelectSettings(threshold=0.6, radius=2.0)  # up to 0.885
+def test_what_a_confidence_head_states_is_kept_by_and_is_the_score():
+    """Whatever the mixture beside it says: here it is sure of nothing."""
+    unsure = exact(np.eye(3), weight=-50.0)
+    stated = np.linspace(0, 1, 80, dtype=np.float32) * np.ones((60, 1), np.float32)
+    estimate = replace(unsure, head_confidence=stated)
+    matches = select_matches(estimate, settings=SelectSettings(directions="forward", threshold=0.9))
+    assert len(matches) == (stated > 0.9).sum() == 8 * 60
+    assert matches.scores.max() == 1
+    with pytest.raises(SettingsError, match=r"radius=2: these weights state the probability of an error below 1 pixel"):
+        select_matches(estimate, settings=SelectSettings(directions="forward", radius=2))
+
+
+def test_a_threshold_is_a_probability_and_settings_out_of_range_are_named():
+    SelectSettings(threshold=0.9)
+    for threshold in (-0.1, 1.0):
+        with pytest.raises(SettingsError, match=f"threshold={threshold} must be a probability"):
+            SelectSettings(threshold=threshold)
     with pytest.raises(SettingsError, match="radius"):
         SelectSettings(radius=0)
     with pytest.raises(SettingsError, match="max_matches"):

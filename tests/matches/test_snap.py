@@ -146,6 +146,6 @@ def test_one_to_one_keeps_pairs_that_are_best_for_both():
 
 
 def test_settings_that_keep_nothing_are_refused():
-    for wrong in ({"distance": 0}, {"threshold": 0.58}, {"cyclic_distance": 0.0}, {"radius": -1.0}):
+    for wrong in ({"distance": 0}, {"threshold": 1.0}, {"cyclic_distance": 0.0}, {"radius": -1.0}):
         with pytest.raises(SettingsError, match=next(iter(wrong))):
             SnapSettings(**wrong)

@@ -8,16 +8,7 @@ import pytest
 import torch
 
 from pdc_sfm.dense.estimator import Estimator
-from pdc_sfm.matches.select import highest_p_r
-from pdc_sfm.network.confidence_head import (
-    CONFIDENCE_FEATURES,
-    HIGHEST,
-    LITERAL,
-    ConfidenceHead,
-    mixture_stating,
-    stated,
-)
-from pdc_sfm.network.mixture import p_r
+from pdc_sfm.network.confidence_head import CONFIDENCE_FEATURES, ConfidenceHead
 from pdc_sfm.synthetic.pairs import SyntheticPairSettings, fixed_pairs
 from pdc_sfm.synthetic.warps import WarpSettings
 from pdc_sfm.training.calibration import Observations, fit, head_confidence, largest_gap, observe, reliability
@@ -27,14 +18,14 @@ from pdc_sfm.weights import load_network
 def observations(seed, count=200_000):
     """Cells that are right with a probability that two of the numbers known of them give; what was stated boasts."""
     generator = torch.Generator().manual_seed(seed)
-    evidence = torch.randn(count, CONFIDENCE_FEATURES, generator=generator) * 3 + 5
-    odds = (evidence[:, 0] - 5) / 2 + (evidence[:, 7] - 5) / 3
+    features = torch.randn(count, CONFIDENCE_FEATURES, generator=generator) * 3 + 5
+    odds = (features[:, 0] - 5) / 2 + (features[:, 7] - 5) / 3
     right = torch.rand(count, generator=generator) < torch.sigmoid(odds)
-    return Observations(evidence, stated(odds + 1.5), right)
+    return Observations(features, torch.sigmoid(odds + 1.5), right)
 
 
 def test_a_confidence_head_finds_how_likely_cells_are_right():
-    head = fit([observations(0), observations(1)], (8,), steps=400)
+    head = fit([observations(0), observations(1)], (8,), steps=1000)
     seen = observations(2)
     assert largest_gap(reliability(seen.stated, seen.right)) > 0.1
     assert largest_gap(reliability(head_confidence(head, seen), seen.right)) < 0.03
@@ -42,34 +33,18 @@ def test_a_confidence_head_finds_how_likely_cells_are_right():
 
 def test_kinds_count_alike_however_many_cells_they_have():
     """Of two kinds that contradict each other, one a hundred times the size, the truth lies in the middle."""
-    evidence = torch.zeros(100_000, CONFIDENCE_FEATURES)
-    kinds = [Observations(evidence, evidence[:, 0], torch.ones(100_000, dtype=torch.bool))]
-    kinds += [Observations(evidence[:1000], evidence[:1000, 0], torch.zeros(1000, dtype=torch.bool))]
+    features = torch.zeros(100_000, CONFIDENCE_FEATURES)
+    kinds = [Observations(features, features[:, 0], torch.ones(100_000, dtype=torch.bool))]
+    kinds += [Observations(features[:1000], features[:1000, 0], torch.zeros(1000, dtype=torch.bool))]
     head = fit(kinds, (4,), steps=200)
     assert head(torch.zeros(1, CONFIDENCE_FEATURES, 1, 1)).item() == pytest.approx(0, abs=0.05)
 
 
-def test_reliability_counts_every_cell_once_up_to_the_highest_value():
-    said = torch.tensor([0.0, 0.3, highest_p_r(1.0)])
+def test_reliability_counts_every_cell_once_up_to_certainty():
+    said = torch.tensor([0.0, 0.3, 1.0])
     table = reliability(said, torch.tensor([False, True, True]))
     assert table[:, 0].sum() == 3
-    assert table[-1].tolist() == [1, pytest.approx(highest_p_r(1.0)), 1]
-
-
-def test_what_is_stated_is_the_probability_and_where_no_mixture_can_state_it_keeps_its_order():
-    odds = torch.linspace(-8, 12, 401)
-    said = stated(odds)
-    low = torch.sigmoid(odds) <= LITERAL
-    assert torch.allclose(said[low], torch.sigmoid(odds[low]))
-    assert said[~low].min() > LITERAL
-    assert (said.diff() > 0).all()
-    assert said.max() < HIGHEST == pytest.approx(highest_p_r(1.0))
-
-
-def test_the_mixture_states_what_the_confidence_head_says():
-    p1 = torch.linspace(0.02, 0.57, 56).view(1, 1, 7, 8)
-    log_var = torch.stack((torch.zeros(7, 8), torch.linspace(1, 12, 56).view(7, 8)))[None]
-    assert torch.allclose(p_r(*mixture_stating(p1, log_var)), p1, atol=1e-5)
+    assert table[-1].tolist() == [1, 1, 1]
 
 
 class Noise:
@@ -104,24 +79,26 @@ def seen():
 def test_observations_are_of_cells_that_the_query_shows(seen):
     _, pairs, found = seen
     assert len(found.right) == pytest.approx(pairs[0].visible.sum() / 16, rel=0.1)
-    assert found.evidence.shape == (len(found.right), CONFIDENCE_FEATURES)
-    assert torch.isfinite(found.evidence).all()
+    assert found.features.shape == (len(found.right), CONFIDENCE_FEATURES)
+    assert torch.isfinite(found.features).all()
     sure = found.stated > 0.3
     assert sure.sum() > 500
     assert found.right[sure].float().mean() > 0.8
 
 
-def test_the_estimate_says_what_the_confidence_head_says_and_the_flow_stays(seen):
+@pytest.mark.parametrize("odds", [-1.0, 3.0])
+def test_the_estimate_says_what_the_confidence_head_says_and_flow_and_mixture_stay(seen, odds):
     estimator, pairs, _ = seen
     before = estimator.estimate(*(estimator.encode(image) for image in (pairs[0].reference, pairs[0].query)))
     head = ConfidenceHead((4,))
     torch.nn.init.zeros_(head.layers[-1].weight)
-    torch.nn.init.constant_(head.layers[-1].bias, -1.0)
+    torch.nn.init.constant_(head.layers[-1].bias, odds)
     network = load_network()
     network.confidence_head = head
     judged_by = replace(estimator, network=network)
     after = judged_by.estimate(*(judged_by.encode(image) for image in (pairs[0].reference, pairs[0].query)))
-    assert np.array_equal(before.flow, after.flow)
-    likely = before.confidence() > 0.1
+    for name in ("flow", "log_var", "logits"):
+        assert np.array_equal(getattr(before, name), getattr(after, name))
+    likely = before.confidence > 0.1
     assert likely.sum() > 500
-    assert np.allclose(after.confidence()[likely], 1 / (1 + np.e), atol=1e-4)
+    assert np.allclose(after.confidence[likely], 1 / (1 + np.exp(-odds)), atol=1e-5)

@@ -13,11 +13,12 @@ from pdc_sfm.colmap.io.cameras import rays_of
 from pdc_sfm.colmap.io.covisibility import covisibility_clusters
 from pdc_sfm.colmap.io.point_lookup import PointLookup
 from pdc_sfm.colmap.localization.correspondences import Correspondences, gather
-from pdc_sfm.colmap.localization.pose_refinement import inverse_variance, refine_pose
+from pdc_sfm.colmap.localization.pose_refinement import refine_pose
 from pdc_sfm.colmap.options import merge_options
 from pdc_sfm.settings import require
 
 SQUARE = 1 / 16  # of the larger side
+LEAST_WEIGHT = 1e-4  # of a correspondence; else it weighs as much as it is likely right: of so many that say so, that share is
 LOSS_SCALE = 0.5  # pixels by which good correspondences are usually wrong; what is farther off counts less
 
 
@@ -30,7 +31,7 @@ class PoseSettings:
     # poses tried, each on what the last ones leave; the one that explains most of the picture holds; 1: as hloc
     hypotheses: int = 3
     covisibility_clustering: bool = False  # try each place among the retrieved images apart
-    min_score: float = 0.0  # matches below are not used
+    min_score: float = 0.0  # matches of a lower probability of being right are not used
     best: int = 0  # use so many of the correspondences, the most confident ones; 0: all
     weighted: bool = True  # weigh correspondences by their confidence in the last refinement
 
@@ -195,7 +196,7 @@ def _estimate(
     estimate = pycolmap.estimate_and_refine_absolute_pose(keypoints, points, query.camera, estimation, refinement)
     if estimate is not None and settings.weighted and estimate["num_inliers"] > 6:
         inliers = estimate["inlier_mask"]
-        weights = inverse_variance(correspondences.mean_score[inliers])
+        weights = np.clip(correspondences.mean_score[inliers], LEAST_WEIGHT, 1)
         rays = rays_of(query.camera, keypoints[inliers])
         scales = query.camera.mean_focal_length(), LOSS_SCALE
         pose = refine_pose(estimate["cam_from_world"], rays, points[inliers], weights / weights.mean(), *scales)

@@ -47,7 +47,7 @@ from pdc_sfm.settings import require, to_dict
 FEW_PARTNERS = 4
 
 MIN_REGISTERED_RATIO = 0.8  # of the images registered: cameras are not looked for again
-HIGH_CONFIDENCE = 0.55  # score of the matches used then; the highest is 0.57
+HIGH_CONFIDENCE = 0.74  # probability of being right of the matches used then (table in the model's card)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ReconstructionSettings:
     camera: CameraSettings = dataclasses.field(default_factory=CameraSettings)
     verification: VerificationSettings = dataclasses.field(default_factory=VerificationSettings)
     verify: bool = True  # false: take the matches as they are
-    min_score: float = 0.0  # matches below are not used
+    min_score: float = 0.0  # matches of a lower probability of being right are not used
     # also points seen by two images only; null: if images have fewer than four partners
     two_view_tracks: bool | None = None
     # cameras are found by so many of each image, of long tracks, points by all; null: all find cameras

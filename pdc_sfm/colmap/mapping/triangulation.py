@@ -47,7 +47,7 @@ class TriangulationSettings:
     # geometry estimated from themselves; none: they are taken as they are
     geometry: Literal["known", "estimated", "none"] = "known"
     verification: VerificationSettings = dataclasses.field(default_factory=VerificationSettings)
-    min_score: float = 0.0  # matches below are not used
+    min_score: float = 0.0  # matches of a lower probability of being right are not used
     two_view_tracks: bool = False  # also points seen by two images only
     refine_keypoints: bool = (
         True  # move observations to where the images themselves agree, then place the points once more

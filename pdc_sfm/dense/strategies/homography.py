@@ -54,12 +54,4 @@ def warped_pass(
     """The fine flow to the query warped by the homography; where that shows nothing, the first pass stays."""
     reference, query = pair
     warped = estimator.encode_view(query.view.seen_from(reference.view, query_from_reference))
-    fine = estimator.one_pass([(reference, warped)])[0].resampled(first.grid_size)
-    seen = fine.valid[..., None]
-    return replace(
-        fine,
-        flow=np.where(seen, fine.flow, first.flow),
-        log_var=np.where(seen, fine.log_var, first.log_var),
-        logits=np.where(seen, fine.logits, first.logits),
-        valid=fine.valid | first.valid,
-    )
+    return estimator.one_pass([(reference, warped)])[0].resampled(first.grid_size).filled_from(first)
