@@ -28,6 +28,8 @@ def estimate(estimator, directions):
 @pytest.fixture(autouse=True)
 def forget(monkeypatch):
     """What a test registers is known to no other."""
+    for name in strategies.strategy_names():  # files register once, when they are loaded
+        strategies.find_strategy(name)
     monkeypatch.setattr(strategies, "_registered", dict(strategies._registered))
 
 
