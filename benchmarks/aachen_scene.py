@@ -24,7 +24,7 @@ from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall
-from pdc_sfm.pipeline.matching import Matcher, engine_matcher
+from pdc_sfm.pipeline.matching import ListMatcher, engine_matcher
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import write_pairs
@@ -45,7 +45,7 @@ def row(label: str, what: str, results: Path, true: dict[str, np.ndarray]) -> st
     return f"{label:<12} {what:<22} {len(true):>4} " + " ".join(f"{100 * r:>10.1f}" for r in recall)
 
 
-def run(dataset: AachenDataset, work: Path, label: str, match: Matcher, matching: object, retrieval: Path) -> None:
+def run(dataset: AachenDataset, work: Path, label: str, match: ListMatcher, matching: object, retrieval: Path) -> None:
     true = true_poses(dataset)
     results, _ = run_localization(dataset, work / f"{label}_localize", match, retrieval, matching=matching)
     for time in ("day", "night"):

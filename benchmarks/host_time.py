@@ -23,7 +23,7 @@ from assembly import assemble
 from assembly import simulate as simulate_matches
 
 from pdc_sfm.engine.run import MatchingSettings
-from pdc_sfm.engine.work import Found
+from pdc_sfm.engine.work import FoundMatches
 from pdc_sfm.images import read_image, resize_image, write_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.types import RawMatches
@@ -109,7 +109,7 @@ def measure(size: Size, matches: int, times: int = 7) -> HostTime:
 def journal_seconds(matches: int, count: int = 200) -> float:
     """Processor seconds of the writer for a pair: unpacking what a worker sent, checksum, write."""
     points = np.random.default_rng(0).random((2, matches, 2), np.float32)
-    found = Found(("db/000000.jpg", ""), RawMatches(*points, points[0, :, 0]), ((640, 480), (640, 480)))
+    found = FoundMatches(("db/000000.jpg", ""), RawMatches(*points, points[0, :, 0]), ((640, 480), (640, 480)))
     sent = pickle.dumps(found, protocol=5)
     with tempfile.TemporaryDirectory() as folder, open_raw_store(Path(folder) / "raw", {}) as store:
         start = time.process_time()

@@ -15,7 +15,7 @@ from data import DATA, needed
 
 from pdc_sfm.synthetic.pairs import SyntheticPairSettings, make_pair
 from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
-from pdc_sfm.synthetic.warps import Frame, random_warp
+from pdc_sfm.synthetic.warps import ImageFrame, random_warp
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     print(f"visible: {np.mean(visible):.2f} of the reference; unrelated: {unrelated / args.pairs:.2f} of the pairs")
 
     rng = np.random.default_rng(0)
-    poses = [random_warp(Frame(*settings.size), settings.warp, rng)[1] for _ in range(2000)]
+    poses = [random_warp(ImageFrame(*settings.size), settings.warp, rng)[1] for _ in range(2000)]
     turned = np.abs(np.degrees([pose.rotation for pose in poses]))
     zoomed = np.exp(np.abs([pose.log_zoom for pose in poses]))
     print("rotation above", "  ".join(f"{mark}: {np.mean(turned > mark):.2f}" for mark in (20, 45, 90, 135)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 Size = tuple[int, int]  # (width, height), as hloc's image_size
+ImageShape = tuple[int, int]  # (height, width), as arrays and tensors have it
 
 
 def to_colmap(points: np.ndarray) -> np.ndarray:

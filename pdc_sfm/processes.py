@@ -45,7 +45,7 @@ def in_order(
         return
     with contextlib.ExitStack() as stack:
         sources = [
-            stack.enter_context(_Worker(make, _numbers(start + w * step, stop, step * workers), prefetch))
+            stack.enter_context(_ItemWorker(make, _numbers(start + w * step, stop, step * workers), prefetch))
             for w in range(workers)
         ]
         for source, _ in zip(itertools.cycle(sources), _numbers(start, stop, step)):
@@ -64,7 +64,7 @@ class _Failure:
     by_user: bool = False
 
 
-class _Worker:
+class _ItemWorker:
     """One process, its pipe, and the thread that empties it."""
 
     def __init__(self, make: Callable[[int], Any], numbers: Iterable[int], prefetch: int) -> None:
@@ -96,7 +96,7 @@ class _Worker:
             raise (UserError if item.by_user else RuntimeError)(item.text)
         return item
 
-    def __enter__(self) -> _Worker:
+    def __enter__(self) -> _ItemWorker:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -14,12 +14,12 @@ from pdc_sfm.aachen.reference import write_reference
 from pdc_sfm.aachen.registration import register_images, triangulate_database
 from pdc_sfm.colmap.io.results import write_poses
 from pdc_sfm.engine.run import MatchingSettings
-from pdc_sfm.pipeline.matching import Matcher, engine_matcher
+from pdc_sfm.pipeline.matching import ListMatcher, engine_matcher
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
 
 
-def run(dataset: AachenDataset, output: Path, match: Matcher) -> None:
+def run(dataset: AachenDataset, output: Path, match: ListMatcher) -> None:
     # What is missing, and where it is expected, before hours of matching.
     check_challenge(dataset)
 

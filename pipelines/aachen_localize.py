@@ -15,12 +15,12 @@ from pdc_sfm.colmap.io.cameras import read_camera_list
 from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.engine.run import MatchingSettings
-from pdc_sfm.pipeline.matching import Matcher, engine_matcher
+from pdc_sfm.pipeline.matching import ListMatcher, engine_matcher
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import write_pairs
 
 
-def run(dataset: AachenDataset, retrieval: Path, output: Path, match: Matcher) -> None:
+def run(dataset: AachenDataset, retrieval: Path, output: Path, match: ListMatcher) -> None:
     # What is missing, and where it is expected, before hours of matching.
     check_localization(dataset, retrieval)
 

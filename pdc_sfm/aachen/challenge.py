@@ -23,7 +23,7 @@ from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive, file_digest
 from pdc_sfm.paths import keep_apart
-from pdc_sfm.pipeline.matching import Matcher
+from pdc_sfm.pipeline.matching import ListMatcher
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.settings import require, require_file_name
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
@@ -83,12 +83,12 @@ def check_challenge(dataset: AachenDataset) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Run:
+class _ChallengeRun:
     """The files of a run, and its steps."""
 
     dataset: AachenDataset
     output: Path
-    match: Matcher
+    match: ListMatcher
     settings: ChallengeSettings
 
     def file(self, name: str) -> Path:
@@ -123,7 +123,7 @@ class _Run:
 def run_challenge(
     dataset: AachenDataset,
     output: Path | str,
-    match: Matcher,
+    match: ListMatcher,
     settings: ChallengeSettings | None = None,
     matching: Any = None,
     verbose: bool = False,
@@ -136,7 +136,7 @@ def run_challenge(
     check_challenge(dataset)
     keep_apart(images=[dataset.images], inputs=[dataset.root], outputs=[output])
     output.mkdir(parents=True, exist_ok=True)
-    run = _Run(dataset, output, match, settings)
+    run = _ChallengeRun(dataset, output, match, settings)
     features, matches, database = map(run.file, ("features.h5", "matches.h5", "database.db"))
     given = {"pairs": file_digest(dataset.challenge_pairs), "database": file_digest(dataset.challenge_database)}
     version = {**describe_dataset(dataset), **given}

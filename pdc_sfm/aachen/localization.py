@@ -17,7 +17,7 @@ from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangul
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive, file_digest
 from pdc_sfm.paths import keep_apart
-from pdc_sfm.pipeline.matching import Matcher
+from pdc_sfm.pipeline.matching import ListMatcher
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.settings import require, require_file_name, result_settings
 from pdc_sfm.store.pair_lists import read_retrieval, write_pairs
@@ -82,12 +82,12 @@ def shorten_retrieval(path: Path, queries: Iterable[str], count: int) -> list[tu
 
 
 @dataclasses.dataclass(frozen=True)
-class _Run:
+class _LocalizationRun:
     """The files of a run, and its steps."""
 
     dataset: AachenDataset
     output: Path
-    match: Matcher
+    match: ListMatcher
     retrieve: Retriever | Path
     settings: AachenSettings
     verbose: bool
@@ -130,7 +130,7 @@ class _Run:
 def run_localization(
     dataset: AachenDataset,
     output: Path | str,
-    match: Matcher,
+    match: ListMatcher,
     retrieve: Retriever | Path | str,
     settings: AachenSettings | None = None,
     matching: Any = None,
@@ -148,7 +148,7 @@ def run_localization(
     check_localization(dataset, given)
     keep_apart(images=[dataset.images], inputs=[dataset.root], outputs=[output])
     output.mkdir(parents=True, exist_ok=True)
-    run = _Run(dataset, output, match, retrieve, settings, verbose)
+    run = _LocalizationRun(dataset, output, match, retrieve, settings, verbose)
     results = run.file(dataset.result_name(settings.method))
     version = {**describe_dataset(dataset), "covisible": settings.covisible}
     listed = None if given is None else file_digest(given)

@@ -109,9 +109,9 @@ def _defaults(name: str) -> Any:
 
         return MmaSettings()
     if name in ("yfcc", "scannet"):
-        from pdc_sfm.evaluation.pose_pairs import PoseSettings
+        from pdc_sfm.evaluation.pose_pairs import PosePairSettings
 
-        return PoseSettings()
+        return PosePairSettings()
     from pdc_sfm.evaluation.dataset_runs import FLOW_DATASETS
     from pdc_sfm.evaluation.flow_pairs import FlowSettings
     from pdc_sfm.settings import load_settings

@@ -17,7 +17,7 @@ from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.settings import DemoSettings
 from pdc_sfm.demo.table import localization_record, model_row, recalls
 from pdc_sfm.files import write_text
-from pdc_sfm.pipeline.matching import Matcher
+from pdc_sfm.pipeline.matching import ListMatcher
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.scenes import Camera
 from pdc_sfm.settings import result_settings
@@ -47,7 +47,7 @@ class Method:
 
     name: str
     folder: Path  # of its files
-    match: Matcher
+    match: ListMatcher
     find: Callable[[Path], str]
     describes: Any  # what decides its matches
     finds: Any  # what decides its retrieval

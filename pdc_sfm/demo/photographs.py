@@ -22,7 +22,7 @@ from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.images import list_images, read_image
 from pdc_sfm.paths import keep_apart
-from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
+from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
 from pdc_sfm.processes import core_count
 from pdc_sfm.progress import progress
 from pdc_sfm.retrieval import retrieve
@@ -38,7 +38,7 @@ def run_photographs(
     output: Path | str,
     settings: PhotographSettings | None = None,
     *,
-    match: Matcher | None = None,
+    match: ListMatcher | None = None,
     network: Any = None,
 ) -> RunFolder:
     """Reconstruct a folder of photographs, compare with SIFT, write the report. Stopped, it goes on."""
@@ -141,7 +141,7 @@ def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, net
 
 
 def _map_steps(
-    chain: Chain, folder: Path, prefix: str, match: Matcher, matching: Any, settings: PhotographSettings
+    chain: Chain, folder: Path, prefix: str, match: ListMatcher, matching: Any, settings: PhotographSettings
 ) -> None:
     """Match and reconstruct with one method."""
     images, pairs = chain.folder / "images", chain.folder / "pairs.txt"

@@ -25,7 +25,7 @@ from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import FormatError, ImageError, UserError
 from pdc_sfm.files import exclusive, write_text
 from pdc_sfm.images import list_images, read_image
-from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
+from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.run_folder import write_json
@@ -89,7 +89,7 @@ def localize_in_map(
     matching: MatchingSettings | None = None,
     finding: RetrievalSettings | None = None,
     settings: LocalizationSettings | None = None,
-    match: Matcher | None = None,
+    match: ListMatcher | None = None,
     network: Any = None,
 ) -> tuple[LocalizationResult, dict[str, Row]]:
     """Poses of the photographs in `images`, in `output`/results.txt; and what became of each.

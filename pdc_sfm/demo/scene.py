@@ -15,7 +15,7 @@ from pdc_sfm.demo.settings import DemoSettings, demo_settings, retrieval_setting
 from pdc_sfm.demo.table import GROUPS, empty_row, localization_record
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.files import exclusive
-from pdc_sfm.pipeline.matching import Matcher, describe, describe_matching, engine_matcher
+from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
 from pdc_sfm.processes import core_count
 from pdc_sfm.progress import progress
 from pdc_sfm.retrieval import retrieve
@@ -31,7 +31,7 @@ def run_scene(
     output: Path | str,
     settings: DemoSettings | None = None,
     *,
-    match: Matcher | None = None,
+    match: ListMatcher | None = None,
     network: Any = None,
     workers: int | None = None,
 ) -> RunFolder:
@@ -82,7 +82,7 @@ def _scene_steps(chain: Chain, settings: DemoSettings, workers: int) -> Scene:
     return Scene(folder / "images", folder / "pairs.txt", cameras("db"), cameras(*GROUPS), settings)
 
 
-def _ours(folder: RunFolder, scene: Scene, match: Matcher, network: Any) -> Method:
+def _ours(folder: RunFolder, scene: Scene, match: ListMatcher, network: Any) -> Method:
     s, finding = scene.settings, retrieval_settings(scene.settings)
 
     def find(pairs: Path) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pdc_sfm.engine.work import MatchMany, Pair
+from pdc_sfm.engine.work import MatchMany
 from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.store.readers import open_features
 from pdc_sfm.store.writers import RUN, digest
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.engine.order import order_pairs
-from pdc_sfm.engine.work import Done, Matcher, MatchMany, Pair, PairWork, Plan
+from pdc_sfm.engine.work import Done, MatchMany, PairMatcher, PairWork, Plan
 from pdc_sfm.engine.writer import Writer
 from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
+from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.workers import LocalPool, Pool
 
 
@@ -35,7 +36,7 @@ class LoopReport:
 def match_missing(
     pairs: Sequence[Pair],
     folder: Path,
-    matcher: Matcher,
+    matcher: PairMatcher,
     store: RawStore,
     *,
     memory: int,

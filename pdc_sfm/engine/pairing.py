@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-Pair = tuple[str, str]
+from pdc_sfm.store.pair_lists import Pair
 
 
 def exhaustive_pairs(names: Sequence[str]) -> list[Pair]:

@@ -14,7 +14,7 @@ from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.engine.given_keypoints import GivenKeypoints
 from pdc_sfm.engine.loop import LoopReport, match_on
 from pdc_sfm.engine.weights_file import WeightsFile
-from pdc_sfm.engine.work import Matcher, Pair, PairWork
+from pdc_sfm.engine.work import PairMatcher, PairWork
 from pdc_sfm.errors import FormatError, ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.images import fitted_size
@@ -24,7 +24,7 @@ from pdc_sfm.paths import keep_apart
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import require, require_file_name, to_dict
 from pdc_sfm.store.journal import open_raw_store
-from pdc_sfm.store.pair_lists import check_keys, read_pairs, unique_pairs
+from pdc_sfm.store.pair_lists import Pair, check_keys, read_pairs, unique_pairs
 from pdc_sfm.tracks.assemble import Outputs, Summary, aggregate
 from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.workers import Engine, RaySettings, open_pool
@@ -93,7 +93,7 @@ def match_pairs(
     features: Path | str | None = None,
     matches: Path | str | None = None,
     features_ref: Sequence[Path | str] = (),
-    matcher: Matcher | None = None,
+    matcher: PairMatcher | None = None,
     overwrite: Overwrite = "no",
     strict: bool = False,
     wait: bool = False,
@@ -153,7 +153,7 @@ def _uncertainty(settings: MatchingSettings, size: Size) -> float:
     return max(1.0, max(size) / max(seen), rounding)
 
 
-def _made_by(settings: MatchingSettings, matcher: Matcher | None, given: GivenKeypoints | None) -> dict[str, Any]:
+def _made_by(settings: MatchingSettings, matcher: PairMatcher | None, given: GivenKeypoints | None) -> dict[str, Any]:
     """What decides the raw matches, as plain values."""
     made_by: dict[str, Any] = {"dense": to_dict(settings.dense), "select": to_dict(settings.select)}
     if settings.precision != "float32":
@@ -172,7 +172,7 @@ def _made_by(settings: MatchingSettings, matcher: Matcher | None, given: GivenKe
 def _work(
     settings: MatchingSettings,
     images: Path,
-    matcher: Matcher | None,
+    matcher: PairMatcher | None,
     given: GivenKeypoints | None,
     strict: bool,
     weights: WeightsFile | None = None,
@@ -190,7 +190,7 @@ def _work(
     )
 
 
-def _load(settings: MatchingSettings) -> Matcher:
+def _load(settings: MatchingSettings) -> PairMatcher:
     from pdc_sfm.matcher import PairSettings, load_matcher
 
     match = PairSettings(settings.dense, settings.select, settings.snap)

@@ -15,15 +15,15 @@ from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.images import read_image
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
+from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.workers import Block
 
 T = TypeVar("T")
-Pair = tuple[str, str]
 LOOK_AHEAD = 256  # steps searched for images to read next
 FREE_SHARE = 0.7  # of a device's free memory that codes may fill: a pair needs some too
 
 
-class Matcher(Protocol):
+class PairMatcher(Protocol):
     """What matches pairs, as `pdc_sfm.matcher.Matcher`. Codes have `nbytes`.
 
     Used if they are there: `begin`, if it is `asynchronous`, or `match_batch`, for several pairs; `free_bytes`, what a device
@@ -50,7 +50,7 @@ class Plan:
         return self.names[first], self.names[second]
 
 
-class Found(NamedTuple):
+class FoundMatches(NamedTuple):
     """The matches of a pair, or what is called for them (`Done.finish`)."""
 
     pair: Pair
@@ -62,7 +62,7 @@ class Found(NamedTuple):
 class Done:
     """What became of a block."""
 
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundMatches] = field(default_factory=list)
     skipped: list[Pair] = field(default_factory=list)  # for bad images
     bad: dict[str, str] = field(default_factory=dict)  # image -> what is wrong with it
     encoded: list[str] = field(default_factory=list)
@@ -92,7 +92,7 @@ class PairWork:
     def __init__(
         self,
         folder: Path,
-        matcher: Matcher,
+        matcher: PairMatcher,
         *,
         memory: int,
         readers: int = 2,
@@ -218,7 +218,7 @@ class PairWork:
                 )
             found = [self._match_one(pair, code, done) for pair, code in zip(pairs, codes)]
         for pair, matches in zip(pairs, found):
-            done.found.append(Found(pair, matches, (self._sizes[pair[0]], self._sizes[pair[1]])))
+            done.found.append(FoundMatches(pair, matches, (self._sizes[pair[0]], self._sizes[pair[1]])))
         waiting.clear()
 
     def _match_one(self, pair: Pair, codes: tuple[Any, Any], done: Done) -> RawMatches | Callable[[], RawMatches]:
@@ -249,7 +249,7 @@ def out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(s in str(error) for s in said))
 
 
-def _match_many(matcher: Matcher) -> MatchMany:
+def _match_many(matcher: PairMatcher) -> MatchMany:
     """Pairs through `begin` or `match_batch` where the matcher has it, one by one otherwise."""
     begin, together = getattr(matcher, "begin", None), getattr(matcher, "match_batch", None)
 

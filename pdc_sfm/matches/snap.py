@@ -9,6 +9,7 @@ import numpy as np
 
 from pdc_sfm.dense.cyclic import cyclic_error_at
 from pdc_sfm.dense.estimate import DenseEstimate
+from pdc_sfm.matches.one_to_one import one_to_one
 from pdc_sfm.matches.select import scaled_distance
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import require
@@ -79,18 +80,6 @@ def snap_matches(
     indices = pairs[:, :2].astype(np.int32)
     kept = one_to_one(indices[:, 0], indices[:, 1], pairs[:, 3])
     return SnappedMatches(indices[kept, 0], indices[kept, 1], pairs[kept, 2].astype(np.float32))
-
-
-def one_to_one(indices0: np.ndarray, indices1: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Positions of the pairs that are the best of both their keypoints, sorted by the first index."""
-    kept = np.intersect1d(_best_of_each(indices0, indices1, rank), _best_of_each(indices1, indices0, rank))
-    return kept[np.argsort(indices0[kept], kind="stable")]
-
-
-def _best_of_each(group: np.ndarray, other: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Position of the highest rank of each group (ties: the lower partner)."""
-    order = np.lexsort((other, -rank, group))
-    return order[np.unique(group[order], return_index=True)[1]]
 
 
 def _directed(

@@ -25,7 +25,7 @@ class ImageCode:
 
     def __getitem__(self, index: int) -> ImageCode:
         """The code of one image of the batch."""
-        return self._map(lambda x: x[index : index + 1] if index >= 0 else x[index:][:1])
+        return self.map(lambda x: x[index : index + 1] if index >= 0 else x[index:][:1])
 
     @property
     def nbytes(self) -> int:
@@ -35,11 +35,11 @@ class ImageCode:
 
     def to(self, *args, **kwargs) -> ImageCode:
         """As `Tensor.to`, for all tensors."""
-        return self._map(lambda x: x.to(*args, **kwargs))
+        return self.map(lambda x: x.to(*args, **kwargs))
 
     def copy(self) -> ImageCode:
         """A code that shares no memory with its batch, so that keeping it does not keep the others."""
-        return self._map(torch.clone)
+        return self.map(torch.clone)
 
     @staticmethod
     def cat(codes: Sequence[ImageCode]) -> ImageCode:
@@ -50,7 +50,8 @@ class ImageCode:
         join = lambda name: {k: torch.cat([getattr(c, name)[k] for c in codes]) for k in getattr(first, name)}  # noqa: E731
         return ImageCode(join("features"), join("filters"), first.size, first.high_size)
 
-    def _map(self, function) -> ImageCode:
+    def map(self, function) -> ImageCode:
+        """The code whose tensors are a function of this one's."""
         apply = lambda maps: {level: function(x) for level, x in maps.items()}  # noqa: E731
         return ImageCode(apply(self.features), apply(self.filters), self.size, self.high_size)
 

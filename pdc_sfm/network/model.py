@@ -144,7 +144,7 @@ class PDCNet(nn.Module):
         if reference.shape == query.shape:  # one pass of the backbone over both
             codes = self.encode(torch.cat((reference, query)))
             half = reference.shape[0]
-            return self.decode(codes._map(lambda x: x[:half]), codes._map(lambda x: x[half:]))
+            return self.decode(codes.map(lambda x: x[:half]), codes.map(lambda x: x[half:]))
         return self.decode(self.encode(reference), self.encode(query))
 
     def _decode_global(self, reference: ImageCode, query: ImageCode) -> tuple[LevelOutput, Tensor]:

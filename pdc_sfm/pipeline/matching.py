@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Matcher(Protocol):
+class ListMatcher(Protocol):
     """Matches a pair list and writes hloc's feature and match file, going on where an earlier call was stopped.
 
     Keypoints of the feature file `fixed` stay as they are: queries are matched to the keypoints of a finished model.
@@ -26,7 +26,7 @@ class Matcher(Protocol):
     def __call__(self, images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None: ...
 
 
-def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None) -> Matcher:
+def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None) -> ListMatcher:
     """The network as a matcher. With `keypoints`, a feature file of a detector, matches are snapped to these."""
 
     from pdc_sfm.engine.run import match_pairs

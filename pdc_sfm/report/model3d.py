@@ -91,7 +91,7 @@ def _cameras(name: str, poses: dict[str, np.ndarray], world: np.ndarray, size: f
 
 
 @dataclasses.dataclass(frozen=True)
-class Frame:
+class FirstView:
     """What the first view holds: a ball, and which cameras are in it. A far camera or stray point sets no zoom."""
 
     center: np.ndarray  # (3,)
@@ -99,7 +99,7 @@ class Frame:
     near: np.ndarray  # (N,) bool: cameras inside
 
 
-def frame(points: np.ndarray, centers: np.ndarray) -> Frame:
+def frame(points: np.ndarray, centers: np.ndarray) -> FirstView:
     """The middle 96 % of the points on each axis, the nearer half of the cameras, and those about as near as these.
 
     What is left out lies further from the middle than half as far again as the points reach.
@@ -109,7 +109,7 @@ def frame(points: np.ndarray, centers: np.ndarray) -> Frame:
     distances = np.linalg.norm(centers - middle, axis=1)
     near = distances <= max(1.5 * reach, np.median(distances))
     low, high = np.minimum(low, centers[near].min(0)), np.maximum(high, centers[near].max(0))
-    return Frame((low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-9), near)
+    return FirstView((low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-9), near)
 
 
 def _camera_size(centers: np.ndarray, radius: float) -> float:

@@ -10,9 +10,8 @@ import numpy as np
 from pdc_sfm.pixels import Size
 from pdc_sfm.retrieval.coarse import CoarsePairs, pooled, similarities
 from pdc_sfm.retrieval.codes import CoarseCodes, CodeFolder
+from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.workers import Block
-
-Pair = tuple[str, str]
 
 
 def candidates(queries: CoarseCodes, folder: CodeFolder, database: Sequence[str], count: int) -> list[Pair]:

@@ -45,13 +45,13 @@ class CoarseCodes:
     def take(self, rows: Sequence[int], device: str = "cpu") -> ImageCode:
         """The codes of some of the images as a batch for the network."""
         index = torch.as_tensor(rows)
-        return self.code._map(lambda x: x[index].to(device, torch.float32))
+        return self.code.map(lambda x: x[index].to(device, torch.float32))
 
     def some(self, rows: Sequence[int]) -> CoarseCodes:
         """Those of some of the images."""
         index = torch.as_tensor(rows)
         names, sizes = ([values[row] for row in rows] for values in (self.names, self.sizes))
-        return CoarseCodes(names, sizes, self.code._map(lambda x: x[index]))
+        return CoarseCodes(names, sizes, self.code.map(lambda x: x[index]))
 
     @staticmethod
     def cat(parts: Sequence[CoarseCodes]) -> CoarseCodes:

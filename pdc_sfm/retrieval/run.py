@@ -19,18 +19,17 @@ from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import require, to_dict
 from pdc_sfm.store.journal import CountStore, open_raw_store
-from pdc_sfm.store.pair_lists import check_listed, write_pairs
+from pdc_sfm.store.pair_lists import Pair, check_listed, write_pairs
 from pdc_sfm.workers import Pool, open_pool
 
 if TYPE_CHECKING:
     from pdc_sfm.network import PDCNet
 
-Pair = tuple[str, str]
 QUERY_BLOCK, DATABASE_BLOCK = 64, 256  # pairs given to the engine at a time: it orders them so that codes are reused
 MANY = 8  # times as many for many workers, which wait for each other at the end
 
 
-class Found(NamedTuple):
+class RetrievedImage(NamedTuple):
     """A database image retrieved for a query."""
 
     name: str
@@ -42,7 +41,7 @@ class RetrievalResult:
     """What was retrieved, and what was left out."""
 
     pairs: Path
-    found: dict[str, list[Found]] = field(default_factory=dict)  # query -> images, best first
+    found: dict[str, list[RetrievedImage]] = field(default_factory=dict)  # query -> images, best first
     bad: dict[str, str] = field(default_factory=dict)  # image -> why it could not be used
 
     @property
@@ -85,7 +84,9 @@ def retrieve(
     check_listed(None, *lists[1])
     counts = Path(counts) if counts else output.with_suffix(".counts")
     with exclusive(output), ExitStack() as stack:
-        job = _Job(images, *lists, settings, counts, Path(codes) if codes else counts / "codes", network, stack)
+        job = _RetrievalJob(
+            images, *lists, settings, counts, Path(codes) if codes else counts / "codes", network, stack
+        )
         result = RetrievalResult(output, bad=job.bad)
         ranked = job.cascade(top) if settings.mode == "cascade" else job.exhaustive()
         result.found = {query: found[:top] for query, found in ranked.items()}
@@ -96,7 +97,7 @@ def retrieve(
     return result
 
 
-class _Job:
+class _RetrievalJob:
     """One retrieval: its lists, its stores, its network."""
 
     def __init__(self, images, queries, database, settings, counts, codes, network, stack: ExitStack):
@@ -126,12 +127,12 @@ class _Job:
             make = functools.partial(RetrievalWork, self.images.absolute(), s, self._network, weights)
         return self._stack.enter_context(open_pool(s.engine, s.ray, make, device=s.device, block=s.batch))
 
-    def exhaustive(self) -> dict[str, list[Found]]:
+    def exhaustive(self) -> dict[str, list[RetrievedImage]]:
         """The paper's: every database image through the full network."""
         store = self._count_full(self._blocks(), len(self.queries) * len(self.database))
         return {query: self._rank(query, self.database, store, self.settings.min_matches) for query in self.queries}
 
-    def cascade(self, top: int) -> dict[str, list[Found]]:
+    def cascade(self, top: int) -> dict[str, list[RetrievedImage]]:
         """Features of all, the 256-pixel branch for some, the full network for the best of them."""
         best, kept = {}, max(self.settings.best, top)  # all that is retrieved was seen by the full network
         if len(self.database) > kept:
@@ -151,10 +152,10 @@ class _Job:
                 yield [(query, image) for query in some[0] for image in some[1] if query != image]
 
     @staticmethod
-    def _rank(query: str, images: Sequence[str], store: CountStore, at_least: int) -> list[Found]:
+    def _rank(query: str, images: Sequence[str], store: CountStore, at_least: int) -> list[RetrievedImage]:
         """Images with enough matches, most first; of equals the first of the list."""
         pairs = ((query, image) for image in images)
-        found = [Found(pair[1], store.count(pair)) for pair in pairs if pair in store]
+        found = [RetrievedImage(pair[1], store.count(pair)) for pair in pairs if pair in store]
         return sorted((image for image in found if image.count >= at_least), key=lambda image: -image.count)
 
     def _count_full(self, blocks: Iterable[list[Pair]], total: int) -> CountStore:

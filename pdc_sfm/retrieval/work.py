@@ -11,13 +11,14 @@ from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.device import resolve_device
 from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.engine.weights_file import WeightsFile
-from pdc_sfm.engine.work import Pair, PairWork
+from pdc_sfm.engine.work import PairWork
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.matcher import Matcher, PairSettings
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.retrieval.coarse import CoarsePairs, score_coarse
 from pdc_sfm.retrieval.codes import CoarseCodes, Encoder
 from pdc_sfm.retrieval.settings import RetrievalSettings
+from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.workers import Block
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pdc_sfm.settings import require
 
-Kind = Literal["room", "object", "court"]  # of a world beside the town
+WorldKind = Literal["room", "object", "court"]  # of a world beside the town
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from pdc_sfm.files import write_text
 from pdc_sfm.images import name_problem
 from pdc_sfm.paths import read_text
 
+Pair = tuple[str, str]  # names of two images
 BOM = "\ufeff"  # at the beginning of a file it is not part of its text
 
 
-def read_pairs(path: Path | str) -> list[tuple[str, str]]:
+def read_pairs(path: Path | str) -> list[Pair]:
     """All pairs of a list, in its order, repetitions included."""
     pairs = []
     for number, words in _rows(Path(path)):
@@ -47,9 +48,9 @@ def check_listed(first: str | None, *others: str) -> None:
         raise FormatError(f"'{first}' cannot begin a line of a pair list, where it would be a comment: rename it")
 
 
-def unique_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def unique_pairs(pairs: Iterable[Pair]) -> list[Pair]:
     """Pairs without repetitions, reversed repetitions and pairs of an image with itself."""
-    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    seen: dict[Pair, Pair] = {}
     for first, second in pairs:
         if first != second:
             seen.setdefault((min(first, second), max(first, second)), (first, second))
@@ -61,9 +62,9 @@ def pair_key(name0: str, name1: str, separator: str = "/") -> str:
     return separator.join((name0.replace("/", "-"), name1.replace("/", "-")))
 
 
-def check_keys(pairs: Iterable[tuple[str, str]]) -> None:
+def check_keys(pairs: Iterable[Pair]) -> None:
     """Refuse names that are none, and pairs that would overwrite each other: `a/b.jpg` and `a-b.jpg` are one in hloc files."""
-    owners: dict[str, tuple[str, str]] = {}
+    owners: dict[str, Pair] = {}
     for pair in pairs:
         for name in pair:
             check_name(name)
@@ -91,7 +92,7 @@ def read_retrieval(path: Path | str) -> dict[str, list[str]]:
     return retrieved
 
 
-def write_pairs(path: Path | str, pairs: Iterable[tuple[str, str]]) -> None:
+def write_pairs(path: Path | str, pairs: Iterable[Pair]) -> None:
     """Write a pair list at once. Names with spaces cannot be written: hloc and COLMAP split lines at blanks."""
     lines = []
     for pair in pairs:

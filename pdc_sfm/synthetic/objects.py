@@ -15,7 +15,7 @@ from typing import Literal
 import cv2
 import numpy as np
 
-from pdc_sfm.synthetic.warps import Frame, jacobian
+from pdc_sfm.synthetic.warps import ImageFrame, jacobian
 
 Case = Literal["A", "B", "C"]
 Mask = Literal["none", "injective", "occlusion"]
@@ -59,7 +59,7 @@ class Layers:
     visible: np.ndarray  # bool: really seen in the query
 
 
-def compose_layers(background: np.ndarray, objects: Sequence[MovingObject], frame: Frame, mask: Mask) -> Layers:
+def compose_layers(background: np.ndarray, objects: Sequence[MovingObject], frame: ImageFrame, mask: Mask) -> Layers:
     """The flow's targets and masks of a pair from its background's targets (H, W, 2) and its objects, bottom to top."""
     grid, target = frame.grid(), background.copy()
     layer = np.zeros(grid.shape[:2], np.int8)  # whose flow a pixel has; case A leaves that of what is below (Sec. 3.6)
@@ -85,7 +85,7 @@ def compose_layers(background: np.ndarray, objects: Sequence[MovingObject], fram
     return Layers(target, allowed, frame.contains(target) & ~hidden)
 
 
-def _owns(points: np.ndarray, objects: Sequence[MovingObject], k: int, frame: Frame) -> np.ndarray:
+def _owns(points: np.ndarray, objects: Sequence[MovingObject], k: int, frame: ImageFrame) -> np.ndarray:
     """(N, 2) reference points on object k -> (N,) bool: in the frame, and no later object C took the flow there."""
     x, y = points[:, 0], points[:, 1]
     owns = (x >= -0.5) & (y >= -0.5) & (x < frame.width - 0.5) & (y < frame.height - 0.5)
@@ -111,7 +111,7 @@ def paste(image: np.ndarray, rgba: np.ndarray, image_from_cutout: np.ndarray) ->
     right, bottom = np.minimum(np.ceil(corners.max(0)).astype(int) + 1, (image.shape[1], image.shape[0]))
     if left >= right or top >= bottom:
         return
-    box = Frame(bottom - top, right - left).grid() + np.array([left, top], np.float32)
+    box = ImageFrame(bottom - top, right - left).grid() + np.array([left, top], np.float32)
     layer = _sample(rgba, transform(invert(image_from_cutout), box), cv2.INTER_LINEAR)
     part = image[top:bottom, left:right]
     part[:] = np.clip(layer[..., :3] + part * (1 - layer[..., 3:]) + 0.5, 0, 255).astype(np.uint8)
@@ -128,7 +128,7 @@ def random_objects(
     count: int,
     draw_cutout: Callable[[], np.ndarray],
     warp: Callable[[np.ndarray], np.ndarray],
-    frame: Frame,
+    frame: ImageFrame,
     rng: np.random.Generator,
 ) -> list[MovingObject]:
     """`count` objects of random cases; those of case C move against the background, which carries them along."""

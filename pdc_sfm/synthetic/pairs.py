@@ -18,7 +18,7 @@ from pdc_sfm.settings import require
 from pdc_sfm.synthetic.objects import Mask, compose_layers, paste, random_cutout, random_objects
 from pdc_sfm.synthetic.perturbations import PerturbationSettings, random_residual
 from pdc_sfm.synthetic.photometric import MILD, PhotometricSettings, augment
-from pdc_sfm.synthetic.warps import Frame, Pose, Warp, WarpSettings, in_pixels, jacobian, project, random_warp
+from pdc_sfm.synthetic.warps import ImageFrame, Pose, Warp, WarpSettings, in_pixels, jacobian, project, random_warp
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def make_pair(
     photos: PhotoSource, cutouts: Sequence[np.ndarray] | None, settings: SyntheticPairSettings, rng: np.random.Generator
 ) -> SyntheticPair:
     """One random pair; without cut-outs objects are shapes cut from other photographs. All chance comes from `rng`."""
-    frame = Frame(*settings.size)
+    frame = ImageFrame(*settings.size)
     index = int(rng.integers(len(photos)))
     if rng.random() < settings.unrelated:
         images = [_lone_view(photos[i], frame, settings, rng) for i in (index, photos.other(index, rng))]
@@ -138,7 +138,7 @@ class _Single:
 
 
 def _lone_view(
-    photo: np.ndarray, frame: Frame, settings: SyntheticPairSettings, rng: np.random.Generator
+    photo: np.ndarray, frame: ImageFrame, settings: SyntheticPairSettings, rng: np.random.Generator
 ) -> np.ndarray:
     warp, pose = random_warp(frame, settings.warp, rng)
     photo = _flipped(photo, settings, rng)
@@ -150,7 +150,7 @@ def _flipped(photo: np.ndarray, settings: SyntheticPairSettings, rng: np.random.
     return np.ascontiguousarray(photo[:, ::-1]) if rng.random() < settings.flip else photo
 
 
-def _placement(photo: np.ndarray, frame: Frame, warp: Warp, pose: Pose, rng: np.random.Generator) -> np.ndarray:
+def _placement(photo: np.ndarray, frame: ImageFrame, warp: Warp, pose: Pose, rng: np.random.Generator) -> np.ndarray:
     """(3, 3) from query pixels to photograph pixels: S above.
 
     The distortion is shared out between the images (none, all, or part of it undone on the query's side), so that

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from pdc_sfm.settings import require
-from pdc_sfm.synthetic.warps import Frame
+from pdc_sfm.synthetic.warps import ImageFrame
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PerturbationSettings:
         require(0 < self.max_slope < 0.5, "elastic.max_slope must lie in 0..0.5")
 
 
-def random_residual(frame: Frame, settings: PerturbationSettings, rng: np.random.Generator) -> np.ndarray:
+def random_residual(frame: ImageFrame, settings: PerturbationSettings, rng: np.random.Generator) -> np.ndarray:
     """The residual e in pixels, (H, W, 2) float32, so smooth that x + e(x) never folds."""
     side = min(frame.height, frame.width)
     masks = np.zeros((frame.height, frame.width), np.float32)
@@ -48,14 +48,14 @@ def random_residual(frame: Frame, settings: PerturbationSettings, rng: np.random
     return residual * min(1.0, settings.max_slope / slope)
 
 
-def soft_mask(frame: Frame, center: tuple[float, float], deviation: float) -> np.ndarray:
+def soft_mask(frame: ImageFrame, center: tuple[float, float], deviation: float) -> np.ndarray:
     """A Gaussian scaled to 2 and clipped to 1: (H, W) float32, one in the middle, falling smoothly to zero."""
     x = np.exp(-((np.arange(frame.width, dtype=np.float32) - center[0]) ** 2) / (2 * deviation**2))
     y = np.exp(-((np.arange(frame.height, dtype=np.float32) - center[1]) ** 2) / (2 * deviation**2))
     return np.minimum(np.outer(2 * y, x), 1).astype(np.float32)
 
 
-def elastic_field(frame: Frame, length: float, rng: np.random.Generator) -> np.ndarray:
+def elastic_field(frame: ImageFrame, length: float, rng: np.random.Generator) -> np.ndarray:
     """Smoothed uniform noise (Simard et al. 2003), drawn on a grid of `length` pixels: (H, W, 2) float32."""
     length = max(length, 1.0)
     size = (int(frame.width / length) + 4, int(frame.height / length) + 4)

@@ -14,8 +14,8 @@ import numpy as np
 
 from pdc_sfm.settings import require
 
-Kind = Literal["homography", "affine", "tps", "mixed"]
-KINDS: tuple[Kind, ...] = ("homography", "affine", "tps", "mixed")
+WarpKind = Literal["homography", "affine", "tps", "mixed"]
+KINDS: tuple[WarpKind, ...] = ("homography", "affine", "tps", "mixed")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class WarpSettings:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ImageFrame:
     """An image's center and half its shorter side: the unit in which warps are drawn."""
 
     height: int
@@ -126,7 +126,7 @@ class Pose:
 class ThinPlate:
     """A thin-plate spline in centerd units: x -> x + a smooth displacement that interpolates random control points."""
 
-    def __init__(self, frame: Frame, controls: np.ndarray, displacements: np.ndarray) -> None:
+    def __init__(self, frame: ImageFrame, controls: np.ndarray, displacements: np.ndarray) -> None:
         self.frame, self.controls = frame, controls  # (K, 2)
         k = len(controls)
         system = np.zeros((k + 3, k + 3))
@@ -201,7 +201,7 @@ def random_pose(settings: WarpSettings, affine: bool, rng: np.random.Generator) 
     )
 
 
-def random_warp(frame: Frame, settings: WarpSettings, rng: np.random.Generator) -> tuple[Warp, Pose]:
+def random_warp(frame: ImageFrame, settings: WarpSettings, rng: np.random.Generator) -> tuple[Warp, Pose]:
     """A warp that neither folds nor leaves the query, and the pose its homography was made from."""
     shares = np.array([getattr(settings, kind) for kind in KINDS], float)
     kind = KINDS[rng.choice(len(KINDS), p=shares / shares.sum())]
@@ -225,18 +225,18 @@ def random_warp(frame: Frame, settings: WarpSettings, rng: np.random.Generator) 
     return Warp(in_pixels(frame, pose.matrix())), pose
 
 
-def in_pixels(frame: Frame, matrix: np.ndarray) -> np.ndarray:
+def in_pixels(frame: ImageFrame, matrix: np.ndarray) -> np.ndarray:
     """A homography of centerd units as one of pixel indices."""
     outer = frame.pixels_from_unit()
     return outer @ matrix @ np.linalg.inv(outer)
 
 
-def _control_points(frame: Frame, n: int) -> np.ndarray:
+def _control_points(frame: ImageFrame, n: int) -> np.ndarray:
     right, low = frame.width / 2 / frame.radius, frame.height / 2 / frame.radius
     return np.stack(np.meshgrid(np.linspace(-right, right, n), np.linspace(-low, low, n)), -1).reshape(-1, 2)
 
 
-def _acceptable(warp: Warp, frame: Frame, settings: WarpSettings, pose: Pose) -> bool:
+def _acceptable(warp: Warp, frame: ImageFrame, settings: WarpSettings, pose: Pose) -> bool:
     points = frame.coarse_grid()
     bent = points if warp.spline is None else warp.spline(points)
     for matrix, where in ((warp.homography, bent), (np.linalg.inv(warp.homography), points)):

@@ -18,11 +18,11 @@ from pdc_sfm.files import remove_leftovers
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
 from pdc_sfm.store.journal import RawStore
-from pdc_sfm.store.pair_lists import check_keys
+from pdc_sfm.store.pair_lists import Pair, check_keys
 from pdc_sfm.store.readers import open_features
 from pdc_sfm.store.writers import RUN, digest, new_h5, read_record, write_record
 from pdc_sfm.tracks.flow_tracks import write_flow_tracks
-from pdc_sfm.tracks.hloc_tracks import Job, Pair, write_hloc_tracks
+from pdc_sfm.tracks.hloc_tracks import Job, write_hloc_tracks
 from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.threads import Threads
 

@@ -12,6 +12,7 @@ import numpy as np
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.progress import progress
+from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.writers import write_matches
 from pdc_sfm.tracks.fusion import (
@@ -23,7 +24,7 @@ from pdc_sfm.tracks.fusion import (
     fuse_tracks,
     image_order,
 )
-from pdc_sfm.tracks.hloc_tracks import IMAGES_AHEAD, OPEN_IMAGES, Job, Pair, link_all, vote
+from pdc_sfm.tracks.hloc_tracks import IMAGES_AHEAD, OPEN_IMAGES, Job, link_all, vote
 from pdc_sfm.tracks.propagation import propagate
 from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.spill_cache import SpillCache

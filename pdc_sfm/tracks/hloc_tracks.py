@@ -17,6 +17,7 @@ from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
+from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.writers import RUN, write_keypoints, write_matches
 from pdc_sfm.tracks.settings import TrackSettings
@@ -24,7 +25,6 @@ from pdc_sfm.tracks.spatial import RadiusIndex
 from pdc_sfm.tracks.threads import Threads
 from pdc_sfm.tracks.voting import VotedKeypoints, link, vote_keypoints
 
-Pair = tuple[str, str]
 OPEN_IMAGES = 512  # keypoints of so many images are kept in memory while pairs are linked
 IMAGES_AHEAD = 4  # so many images' matches are in memory while those before them are written
 NO_MATCHES = (np.zeros((0, 2), np.int32), np.zeros(0, np.float32))

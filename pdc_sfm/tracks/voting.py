@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pdc_sfm.matches.one_to_one import best_of_groups, one_to_one
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.tracks.spatial import RadiusIndex
 
@@ -69,7 +70,7 @@ def vote_keypoints(
     np.add.at(votes, box, np.asarray(scores, np.float32))  # one after the other in float32, as a loop would
     first = _first_sight(box, box_count)
     seen = np.flatnonzero(first < FAR)
-    winner = _highest(cell[first[seen]], votes[seen], first[seen], cell_count)  # an observation in the best bin
+    winner = best_of_groups(cell[first[seen]], votes[seen], first[seen], cell_count)  # an observation in the best bin
     first = _first_sight(cell, cell_count)
     starts = np.zeros(len(cell), bool)  # whether an observation is the first of its cell
     starts[first[first < FAR]] = True
@@ -82,23 +83,9 @@ def vote_keypoints(
 
 def link(matches: RawMatches, keypoints0: RadiusIndex, keypoints1: RadiusIndex) -> tuple[np.ndarray, np.ndarray]:
     """Raw matches as matches between the keypoints nearest to their two ends: (M, 2) int32 and scores (M,)."""
-    return one_to_one(keypoints0.of(matches.keypoints0), keypoints1.of(matches.keypoints1), matches.scores)
-
-
-def one_to_one(ids0: np.ndarray, ids1: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of matches between keypoint ids (N,), -1 for none, those that are the best of both their ends.
-
-    Returns (M, 2) int32, sorted by the first id, and scores (M,) float32.
-    """
-    known = np.flatnonzero((ids0 >= 0) & (ids1 >= 0))
-    if not len(known):
-        return np.zeros((0, 2), np.int32), np.zeros(0, np.float32)
-    ids0, ids1, scores = ids0[known], ids1[known], np.asarray(scores, np.float32)[known]
-    index = np.arange(len(known))
-    best0 = _highest(ids0, scores, index, int(ids0.max()) + 1)
-    best1 = _highest(ids1, scores, index, int(ids1.max()) + 1)
-    kept = np.flatnonzero((best0[ids0] == index) & (best1[ids1] == index))
-    kept = kept[np.argsort(ids0[kept])]
+    ids0, ids1 = keypoints0.of(matches.keypoints0), keypoints1.of(matches.keypoints1)
+    scores = np.asarray(matches.scores, np.float32)
+    kept = one_to_one(ids0, ids1, scores)
     return np.stack((ids0[kept], ids1[kept]), 1).astype(np.int32), scores[kept]
 
 
@@ -148,13 +135,3 @@ def _first_sight(keys: np.ndarray, bound: int) -> np.ndarray:
     first = np.full(bound, FAR)
     first[keys[::-1]] = np.arange(len(keys))[::-1]  # of several the last assigned stays
     return first
-
-
-def _highest(groups: np.ndarray, values: np.ndarray, ranks: np.ndarray, count: int) -> np.ndarray:
-    """For each of `count` groups the rank of its highest value, the lowest among equals; FAR for an empty group."""
-    top = np.full(count, -np.inf, np.float32)
-    np.maximum.at(top, groups, values)
-    tied = np.flatnonzero(values == top[groups])
-    best = np.full(count, FAR)
-    np.minimum.at(best, groups[tied], ranks[tied])
-    return best

@@ -26,7 +26,7 @@ RATE = 3e-3
 
 
 @dataclass(frozen=True)
-class Observations:
+class ObservedCells:
     """What is known of many cells, what was stated of them, and whether they are right."""
 
     features: Tensor  # (N, CONFIDENCE_FEATURES)
@@ -35,7 +35,7 @@ class Observations:
 
 
 @torch.inference_mode()
-def observe(estimator: Estimator, pairs: Iterable[SyntheticPair]) -> Observations:
+def observe(estimator: Estimator, pairs: Iterable[SyntheticPair]) -> ObservedCells:
     """All cells that the query shows, matched and aligned as in use."""
     network, parts = estimator.network, []
     for pair in pairs:
@@ -48,7 +48,7 @@ def observe(estimator: Estimator, pairs: Iterable[SyntheticPair]) -> Observation
         right = (aligned.flow[0] - target).abs().amax(0) < 1
         rows = (features[0].movedim(0, -1), stated[0, 0], right)
         parts.append([row[seen].clone() for row in rows])
-    return Observations(*(torch.cat(column) for column in zip(*parts)))
+    return ObservedCells(*(torch.cat(column) for column in zip(*parts)))
 
 
 def _truth(
@@ -68,7 +68,7 @@ def _truth(
     return torch.from_numpy(target).float().movedim(-1, 0), torch.from_numpy(pair.visible[at])
 
 
-def fit(kinds: Sequence[Observations], channels: tuple[int, ...], steps: int = 2500, seed: int = 0) -> ConfidenceHead:
+def fit(kinds: Sequence[ObservedCells], channels: tuple[int, ...], steps: int = 2500, seed: int = 0) -> ConfidenceHead:
     """A confidence head whose probabilities are those of being right, for all kinds of pairs alike."""
     torch.manual_seed(seed)
     everything = torch.cat([kind.features for kind in kinds])
@@ -99,7 +99,7 @@ def _odds(head: ConfidenceHead, features: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def head_confidence(head: ConfidenceHead, seen: Observations) -> Tensor:
+def head_confidence(head: ConfidenceHead, seen: ObservedCells) -> Tensor:
     """(N,) as the confidence head states it."""
     return _odds(head, seen.features).sigmoid()
 

@@ -41,7 +41,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Kind:
+class PairKind:
     """Pairs of one kind: those to fit to, and those that judge the fit."""
 
     name: str
@@ -51,15 +51,15 @@ class Kind:
 
 def calibration_kinds(
     photos: Path, cutouts: Sequence[np.ndarray] | None, scenes: Sequence[Path], count: int
-) -> list[Kind]:
+) -> list[PairKind]:
     """`count` pairs of each kind to fit to and a quarter as many to judge by: warped photographs, such with objects that
     move, and views of every rendered scene (whose own pairs are divided).
     """
     parts = open_photographs(photos, "training"), open_photographs(photos, "validation")
     counts = count, -(-count // 4)
     kinds = [
-        Kind("warped photographs", *(Pairs(n, lambda p=p, n=n: _planes(p, n)) for p, n in zip(parts, counts))),
-        Kind("moving objects", *(Pairs(n, lambda p=p, n=n: _moving(p, cutouts, n)) for p, n in zip(parts, counts))),
+        PairKind("warped photographs", *(Pairs(n, lambda p=p, n=n: _planes(p, n)) for p, n in zip(parts, counts))),
+        PairKind("moving objects", *(Pairs(n, lambda p=p, n=n: _moving(p, cutouts, n)) for p, n in zip(parts, counts))),
     ]
     return kinds + [_views(Path(folder), *counts) for folder in scenes]
 
@@ -76,7 +76,7 @@ def _moving(photos: PhotoSource, cutouts: Sequence[np.ndarray] | None, count: in
         yield make_pair(photos, cutouts, _MOVING, np.random.default_rng([13, number]))
 
 
-def _views(folder: Path, fitting: int, judging: int) -> Kind:
+def _views(folder: Path, fitting: int, judging: int) -> PairKind:
     """The pairs of a scene that share most: views close together where it has many, far apart where it has few."""
     scene = RenderedScene(folder, MIN_OVERLAP)
     shared = [min(scene.truth.overlap(a, b), scene.truth.overlap(b, a)) for a, b in scene.overlapping]
@@ -86,7 +86,7 @@ def _views(folder: Path, fitting: int, judging: int) -> Kind:
     def pairs(names: Sequence[tuple[str, str]]) -> Pairs:
         return Pairs(len(names), lambda: (_pair(scene, *both) for both in names))
 
-    return Kind(f"views of {folder.name}", pairs(rest), pairs(apart))
+    return PairKind(f"views of {folder.name}", pairs(rest), pairs(apart))
 
 
 def _pair(scene: RenderedScene, first: str, second: str) -> SyntheticPair:

@@ -17,10 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pdc_sfm.network import LevelOutput, mixture
+from pdc_sfm.pixels import ImageShape
 from pdc_sfm.settings import require
 from pdc_sfm.training.batch import Batch
-
-Size = tuple[int, int]  # (height, width)
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,7 @@ def _neighbors(pixels: int, cells: int, device) -> list[tuple[Tensor, Tensor]]:
     return [(low.long(), 1 - weight), ((low.long() + 1).clamp(max=pixels - 1), weight)]
 
 
-def image_grid(like: Tensor, size: Size | None = None) -> Tensor:
+def image_grid(like: Tensor, size: ImageShape | None = None) -> Tensor:
     """(1, 2, h, w): the centers of the cells of `like`, in pixels of an image of `size` (default: its own)."""
     height, width = like.shape[-2:]
     rows, columns = size or (height, width)
@@ -202,7 +201,7 @@ def image_grid(like: Tensor, size: Size | None = None) -> Tensor:
 def branch_flow(level: LevelOutput, reference_xy: Tensor, flow: Tensor, batch: Batch) -> Tensor:
     """Flow in image pixels at image points -> the same in pixels of the branch's inputs, which may be resized."""
 
-    def resize(xy: Tensor, old: Size, new: Size) -> Tensor:
+    def resize(xy: Tensor, old: ImageShape, new: ImageShape) -> Tensor:
         factor = torch.tensor([new[1] / old[1], new[0] / old[0]], device=xy.device).view(1, 2, 1, 1)
         return (xy + 0.5) * factor - 0.5
 
@@ -210,12 +209,12 @@ def branch_flow(level: LevelOutput, reference_xy: Tensor, flow: Tensor, batch: B
     return query_xy - resize(reference_xy, batch.size, level.reference_size)
 
 
-def upsample(x: Tensor | None, size: Size) -> Tensor | None:
+def upsample(x: Tensor | None, size: ImageShape) -> Tensor | None:
     """A prediction at the image's resolution, bilinearly; its values keep their unit."""
     return None if x is None else F.interpolate(x.float(), size, mode="bilinear", align_corners=False)
 
 
-def sample_image(x: Tensor, xy: Tensor, size: Size) -> Tensor:
+def sample_image(x: Tensor, xy: Tensor, size: ImageShape) -> Tensor:
     """A prediction at points (1, 2, 1, N) of the image: what `upsample` holds there, without computing the rest."""
     extent = torch.tensor([size[1], size[0]], device=xy.device, dtype=torch.float32).view(1, 2, 1, 1)
     grid = ((xy + 0.5) / extent * 2 - 1).permute(0, 2, 3, 1)

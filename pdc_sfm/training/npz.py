@@ -54,7 +54,7 @@ _KNOWN = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
+class _ArrayUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> object:
         try:
             return _KNOWN[module, name]
@@ -79,7 +79,7 @@ def read_pickle(path: Path | str) -> object:
     try:
         with open(path, "rb") as file:
             check_opcodes(file)
-            return _Unpickler(file, encoding="latin1").load()
+            return _ArrayUnpickler(file, encoding="latin1").load()
     except Exception as error:
         raise FormatError(f"cannot read {path}: {error or type(error).__name__}") from None
 
@@ -95,7 +95,7 @@ def _read_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
         if dtype.hasobject:
             content = io.BytesIO(member.read())
             check_opcodes(content)
-            return np.asarray(_Unpickler(content).load(), object).reshape(shape)
+            return np.asarray(_ArrayUnpickler(content).load(), object).reshape(shape)
         if math.prod(shape) * dtype.itemsize > file.getinfo(name).file_size:
             raise FormatError(f"array {name} of shape {shape} is larger than its data")
     with file.open(name) as member:

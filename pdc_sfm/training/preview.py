@@ -9,14 +9,14 @@ import numpy as np
 
 from pdc_sfm.pictures import flow_to_color, gray, tile, write
 from pdc_sfm.synthetic.pairs import SyntheticPair
-from pdc_sfm.synthetic.warps import Frame
+from pdc_sfm.synthetic.warps import ImageFrame
 
 CAPTIONS = ("reference", "query", "flow", "loss mask", "visible", "query warped by flow", "difference (visible)")
 
 
 def reconstruct(pair: SyntheticPair) -> np.ndarray:
     """The query warped by the flow: what the reference shows, wherever it is visible. (H, W, 3) uint8."""
-    points = Frame(*pair.flow.shape[:2]).grid() + pair.flow
+    points = ImageFrame(*pair.flow.shape[:2]).grid() + pair.flow
     return cv2.remap(pair.query, points, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=(0, 0, 0))
 
 

@@ -15,12 +15,13 @@ import numpy as np
 
 from pdc_sfm.errors import UserError
 from pdc_sfm.images import read_image
+from pdc_sfm.pixels import ImageShape
 from pdc_sfm.scenes import SceneTruth
 from pdc_sfm.scenes.layouts.record import RECORD
 from pdc_sfm.synthetic.objects import transform
 from pdc_sfm.synthetic.photometric import PhotometricSettings, augment
-from pdc_sfm.synthetic.warps import Frame
-from pdc_sfm.training.sources import Sample, Size
+from pdc_sfm.synthetic.warps import ImageFrame
+from pdc_sfm.training.sources import Sample
 from pdc_sfm.training.supervision import SupervisionSettings, Window
 
 
@@ -60,7 +61,7 @@ class RenderedSource:
         self.kinds = [[scene for scene in scenes if scene.kind == kind] for kind in kinds]
         self.settings, self.photometric, self.seed = settings, photometric, seed
 
-    def sample(self, index: int, size: Size) -> Sample:
+    def sample(self, index: int, size: ImageShape) -> Sample:
         """Sample number `index`; chance, fixed by the number, chooses scene, pair and cut-out."""
         rng = np.random.default_rng([self.seed, index, 3])
         scenes = self.kinds[int(rng.integers(len(self.kinds)))]
@@ -77,7 +78,7 @@ class RenderedSource:
 def cut_views(
     scene: RenderedScene,
     names: tuple[str, str],
-    size: Size,
+    size: ImageShape,
     max_zoom: float,
     rng: np.random.Generator,
     turn: float = 0.0,
@@ -100,11 +101,11 @@ def cut_views(
     turned = _turning(wide, size, turn)
     if turn:
         shown[1] = cv2.warpAffine(shown[1], turned, size[::-1], flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
-    grid = Frame(*size).grid()
+    grid = ImageFrame(*size).grid()
     at = windows[0].to_image(grid)
     seen, moved = (_at(values, at) for values in (visible.astype(np.float32), flow))
     target = transform(turned, windows[1].from_image(at + moved))
-    inside = Frame(*size).contains(target)
+    inside = ImageFrame(*size).contains(target)
     # At the edges of things the four pixels around a place lie on two surfaces: neither seen nor hidden for certain.
     smooth = np.abs(moved - _at(flow, at, cv2.INTER_NEAREST)).max(-1) < 2
     valid = inside & smooth & (seen > 0.999)
@@ -112,17 +113,17 @@ def cut_views(
     return Sample(*shown, np.where(valid[..., None], target - grid, 0).astype(np.float32), valid, hidden)
 
 
-def _turned_size(size: Size, degrees: float) -> Size:
+def _turned_size(size: ImageShape, degrees: float) -> ImageShape:
     """(height, width) of an upright window that holds a turned one."""
     c, s = abs(math.cos(math.radians(degrees))), abs(math.sin(math.radians(degrees)))
     return math.ceil(c * size[0] + s * size[1]), math.ceil(s * size[0] + c * size[1])
 
 
-def _turning(wide: Size, size: Size, degrees: float) -> np.ndarray:
+def _turning(wide: ImageShape, size: ImageShape, degrees: float) -> np.ndarray:
     """(2, 3) from pixels of the wide window to those of the turned one in its middle."""
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     linear = np.array([[c, -s], [s, c]])
-    return np.column_stack([linear, np.array(Frame(*size).center) - linear @ np.array(Frame(*wide).center)])
+    return np.column_stack([linear, np.array(ImageFrame(*size).center) - linear @ np.array(ImageFrame(*wide).center)])
 
 
 def scene_kind(folder: Path) -> str:

@@ -94,7 +94,7 @@ def finetune(
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationResult:
     """What calibration changed of one kind of pairs: tables as of `calibration.reliability`, on pairs not fitted on."""
 
     kind: str
@@ -115,7 +115,7 @@ def calibrate(
     scenes: Sequence[Path] = (),
     pairs: int = 60,
     threads: int = 2,
-) -> list[Calibration]:
+) -> list[CalibrationResult]:
     """Fit a confidence head to `pairs` pairs of each kind: warped photographs, such with objects, and every rendered scene.
 
     The judging pairs are of photographs kept out of training, and of each scene every fifth pair.
@@ -143,5 +143,5 @@ def calibrate(
     found = []
     for kind, seen in zip(kinds, judging):
         both = seen.stated, calibration.head_confidence(head, seen)
-        found.append(Calibration(kind.name, *(calibration.reliability(said, seen.right) for said in both)))
+        found.append(CalibrationResult(kind.name, *(calibration.reliability(said, seen.right) for said in both)))
     return found

@@ -8,11 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
+from pdc_sfm.pixels import ImageShape
 from pdc_sfm.processes import in_order
 from pdc_sfm.synthetic.pairs import PhotoSource, SyntheticPair, SyntheticPairSettings, make_pair, validation_pairs
 from pdc_sfm.training.schedule import SizeSettings
-
-Size = tuple[int, int]  # (height, width)
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Sample:
 class Source(Protocol):
     """Anything that gives pairs by number."""
 
-    def sample(self, index: int, size: Size) -> Sample:
+    def sample(self, index: int, size: ImageShape) -> Sample:
         """SyntheticPair number `index`, with images of (height, width)."""
 
 
@@ -48,7 +47,7 @@ class SyntheticSource:
     settings: SyntheticPairSettings
     seed: int
 
-    def sample(self, index: int, size: Size) -> Sample:
+    def sample(self, index: int, size: ImageShape) -> Sample:
         """SyntheticPair number `index`."""
         rng = np.random.default_rng([self.seed, index])
         return Sample.of(make_pair(self.photos, self.cutouts, replace(self.settings, size=size), rng))
@@ -62,7 +61,7 @@ class MixedSource:
     others: tuple[tuple[Source, float], ...]  # each with its share of the pairs
     seed: int
 
-    def sample(self, index: int, size: Size) -> Sample:
+    def sample(self, index: int, size: ImageShape) -> Sample:
         """SyntheticPair number `index`; chance, fixed by the number, decides of which kind it is."""
         place = np.random.default_rng([self.seed, index, 1]).random()
         for source, share in self.others:
@@ -81,20 +80,20 @@ class FixedPairs:
     settings: SyntheticPairSettings
     real_source: Source | None = None
 
-    def moderate(self, count: int, size: Size) -> list[Sample]:
+    def moderate(self, count: int, size: ImageShape) -> list[Sample]:
         """Homographies of moderate strength with mild changes of light."""
         return [Sample.of(pair) for pair in validation_pairs(self.photos, count, 0, size)]
 
-    def hard(self, count: int, size: Size) -> list[Sample]:
+    def hard(self, count: int, size: ImageShape) -> list[Sample]:
         """Pairs as hard as those of training: rotations, zooms, objects, perturbations, night."""
         source = SyntheticSource(self.photos, self.cutouts, replace(self.settings, unrelated=0), 0)
         return [source.sample(index, size) for index in range(count)]
 
-    def real(self, count: int, size: Size) -> list[Sample]:
+    def real(self, count: int, size: ImageShape) -> list[Sample]:
         """Pairs with correspondences that training does not see."""
         return [self.real_source.sample(index, size) for index in range(count)] if self.real_source else []
 
-    def unrelated(self, count: int, size: Size) -> list[Sample]:
+    def unrelated(self, count: int, size: ImageShape) -> list[Sample]:
         """Photographs of different places."""
         if len(self.photos) < 2:
             return []

@@ -13,10 +13,10 @@ import numpy as np
 
 from pdc_sfm.errors import FormatError, UserError
 from pdc_sfm.images import read_image
-from pdc_sfm.pixels import rescale
+from pdc_sfm.pixels import ImageShape, rescale
 from pdc_sfm.settings import require
 from pdc_sfm.synthetic.photometric import PhotometricSettings, augment
-from pdc_sfm.training.sources import Sample, Size
+from pdc_sfm.training.sources import Sample
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class RealSource:
     seed: int
     kept_apart: bool = False  # give the pairs kept for validation instead of those for training
 
-    def sample(self, index: int, size: Size) -> Sample:
+    def sample(self, index: int, size: ImageShape) -> Sample:
         """Sample number `index`; chance, fixed by the number, chooses scene, pair and cut-out."""
         rng = np.random.default_rng([self.seed, index, 2])
         for _ in range(50):
@@ -156,7 +156,7 @@ def is_kept_apart(number: int, share: float) -> bool:
     return share > 0 and int((number + 1) * share) > int(number * share)
 
 
-def cut_out(pair: RealPair, size: Size, settings: SupervisionSettings, rng: np.random.Generator) -> Sample | None:
+def cut_out(pair: RealPair, size: ImageShape, settings: SupervisionSettings, rng: np.random.Generator) -> Sample | None:
     """Both photographs cut to (height, width) around their common points; None if too few points remain."""
     points = pair.points
     if len(points) > settings.max_points:
@@ -187,7 +187,7 @@ class Window:
     size: tuple[int, int]
 
     @classmethod
-    def around(cls, center: np.ndarray, image_size: tuple[int, int], size: Size, zoom: float) -> Window:
+    def around(cls, center: np.ndarray, image_size: tuple[int, int], size: ImageShape, zoom: float) -> Window:
         """A window of (height, width) around a point. At zoom 1 it covers as much of the image as fits its shape."""
         (width, height), (h, w) = image_size, size
         scale = zoom * max(h / height, w / width)

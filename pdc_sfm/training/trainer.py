@@ -42,7 +42,7 @@ from pdc_sfm.weights import save_network
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """Where a run is. Saved with the state."""
 
     iteration: int = 0  # iterations done
@@ -96,7 +96,7 @@ class Trainer:
         self.validation, self.settings = validation, settings
         self.output, self.device, self.group, self.quiet = output, device, group, quiet
         self.stream = SampleStream(source, settings.sizes, group.rank, group.world)
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         torch.manual_seed(settings.seed)
         network = initial_network(settings).to(device, memory_format=torch.channels_last)
         self.stepper = Stepper(network, settings, device, group)
@@ -286,7 +286,7 @@ class Trainer:
         torch.set_rng_state(groups["random"]["torch"])
         if facts["scaler"]:
             stepper.scaler.load_state_dict(facts["scaler"])
-        self.progress = Progress(**facts["progress"])
+        self.progress = TrainingProgress(**facts["progress"])
         if stored["validation"].get("hard_share", 0.0) != self.settings.validation.hard_share:
             self.progress.best = {}  # it was judged by another measure
         changes = "".join(f"; {change}" for change in differences(stored, wanted))

@@ -99,7 +99,7 @@ def _rebuild_parameter(data, *_rest):
     return data
 
 
-class _Unpickler(pickle.Unpickler):
+class _TensorUnpickler(pickle.Unpickler):
     """Resolves names to the few constructors a state dict needs and everything else to placeholders."""
 
     def __init__(self, file: BinaryIO, storage):
@@ -173,7 +173,7 @@ def _read_zip(path: Path, limit: int) -> Any:
 
 def _unpickle(file: BinaryIO, storage) -> Any:
     check_opcodes(file)
-    return _Unpickler(file, storage).load()
+    return _TensorUnpickler(file, storage).load()
 
 
 def _read_legacy(file: BinaryIO, limit: int) -> Any:

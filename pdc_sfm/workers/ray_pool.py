@@ -30,7 +30,7 @@ ROUNDS = 4  # blocks of each worker at least, so that all end at about the same 
 log = logging.getLogger(__name__)
 
 
-class _Worker:
+class _RayWorker:
     """What runs in a worker's process."""
 
     def __init__(self, make: bytes):
@@ -196,7 +196,7 @@ class RayPool:
 
     def _new_slot(self, number: int, failures: int = 0) -> _Slot:
         options = {"num_cpus": self._settings.cores, "num_gpus": self._gpus, "scheduling_strategy": "SPREAD"}
-        actor = self._ray.remote(**options)(_Worker).remote(self._ray.cloudpickle.dumps(self._make))
+        actor = self._ray.remote(**options)(_RayWorker).remote(self._ray.cloudpickle.dumps(self._make))
         return _Slot(number, actor, actor.ready.remote(), failures)
 
 

@@ -137,7 +137,7 @@ VERBS = {
     "evaluate epipolar": ["pdc_sfm.evaluation.pose_pairs:KnownCameraSettings"],
     "evaluate scene": ["pdc_sfm.evaluation.scene_pairs:SceneEvaluationSettings"],
     "evaluate hpatches": ["pdc_sfm.evaluation.mma:MmaSettings"],
-    "evaluate yfcc": ["pdc_sfm.evaluation.pose_pairs:PoseSettings"],
+    "evaluate yfcc": ["pdc_sfm.evaluation.pose_pairs:PosePairSettings"],
     "train preview": ["pdc_sfm.synthetic.pairs:SyntheticPairSettings"],
 }
 

@@ -8,7 +8,7 @@ from h5_content import content
 
 from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
-from pdc_sfm.engine.work import Done, Found
+from pdc_sfm.engine.work import Done, FoundMatches
 from pdc_sfm.engine.writer import AHEAD, Writer
 from pdc_sfm.errors import StorageError
 from pdc_sfm.store.journal import RawStore
@@ -120,5 +120,5 @@ def test_a_full_disk_ends_the_run_with_its_error_and_the_same_call_continues(pho
 def test_only_matches_go_to_another_process():
     import pickle
 
-    done = Done(found=[Found(("a", "b"), lambda: [1, 2], ((1, 1), (1, 1)))])
+    done = Done(found=[FoundMatches(("a", "b"), lambda: [1, 2], ((1, 1), (1, 1)))])
     assert pickle.loads(pickle.dumps(done)).found[0].matches == [1, 2]

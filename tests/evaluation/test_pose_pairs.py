@@ -9,7 +9,7 @@ import pytest
 from pdc_sfm.errors import FormatError
 from pdc_sfm.evaluation.known_cameras import neighbor_pairs, read_camera_file, relative_pose
 from pdc_sfm.evaluation.match_scores import MatchScores
-from pdc_sfm.evaluation.pose_pairs import PosePair, PoseSettings, epipolar_distance, pose_errors, score_pose
+from pdc_sfm.evaluation.pose_pairs import PosePair, PosePairSettings, epipolar_distance, pose_errors, score_pose
 from pdc_sfm.evaluation.pose_report import summarize, text
 from pdc_sfm.images import write_image
 from pdc_sfm.matches.types import RawMatches
@@ -51,20 +51,20 @@ def test_the_distance_is_that_in_pixels_of_the_second_image(matches):
 
 
 def test_right_matches_give_the_right_pose(matches):
-    rotation, translation = pose_errors(PAIR, matches, [SIZE, SIZE], PoseSettings())
+    rotation, translation = pose_errors(PAIR, matches, [SIZE, SIZE], PosePairSettings())
     assert rotation < 0.05
     assert translation < 0.2
 
 
 def test_too_few_matches_give_no_pose():
-    assert pose_errors(PAIR, RawMatches.empty(), [SIZE, SIZE], PoseSettings()) == (np.inf, np.inf)
+    assert pose_errors(PAIR, RawMatches.empty(), [SIZE, SIZE], PosePairSettings()) == (np.inf, np.inf)
 
 
 def test_scores_and_table(matches):
     scores = MatchScores()
-    row = score_pose(PAIR, matches, [SIZE, SIZE], scores, PoseSettings())
+    row = score_pose(PAIR, matches, [SIZE, SIZE], scores, PosePairSettings())
     assert row["epipolar"] == 1
-    score_pose(PAIR, RawMatches.empty(), [SIZE, SIZE], scores, PoseSettings())
+    score_pose(PAIR, RawMatches.empty(), [SIZE, SIZE], scores, PosePairSettings())
     summary = scores.summary()
     assert summary["epipolar"] == 0.5
     assert summary["pose_map_5"] == 0.5

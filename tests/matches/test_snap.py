@@ -7,7 +7,7 @@ import pytest
 
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.matches.snap import SnapSettings, one_to_one, snap_matches
+from pdc_sfm.matches.snap import SnapSettings, snap_matches
 from pdc_sfm.pixels import grid_points, inside, transform
 
 SIZE = (800, 600)  # a smaller side of 600: distances are as in the settings
@@ -137,12 +137,6 @@ def test_an_image_without_keypoints_has_no_matches(estimates):
     assert len(snap_matches(points, none, *estimates)) == 0
     assert len(snap_matches(none, points, *estimates)) == 0
     assert len(snap_matches(none, none, *estimates)) == 0
-
-
-def test_one_to_one_keeps_pairs_that_are_best_for_both():
-    i, j = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])
-    kept = one_to_one(i, j, np.array([0.9, 0.8, 0.5, 0.1]))
-    np.testing.assert_array_equal(kept, [0, 3])  # (1, 1) is not the best of 1 on the right
 
 
 def test_settings_that_keep_nothing_are_refused():

@@ -10,7 +10,7 @@ from pdc_sfm.errors import SettingsError
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.spatial import RadiusIndex
-from pdc_sfm.tracks.voting import link, one_to_one, strongest_first, vote_keypoints
+from pdc_sfm.tracks.voting import link, strongest_first, vote_keypoints
 
 
 def random_matches(rng, count, size=(160, 120)):
@@ -65,15 +65,6 @@ def test_no_observations_give_no_keypoints():
     assert (len(keypoints), keypoints.points.shape, len(own)) == (0, (0, 2), 0)
     matches, scores = link(RawMatches.empty(), RadiusIndex(keypoints.points, 2), RadiusIndex(keypoints.points, 2))
     assert (matches.shape, matches.dtype, scores.shape) == ((0, 2), np.int32, (0,))
-
-
-def test_a_match_stays_only_if_it_is_the_best_of_both_its_ends():
-    ids0 = np.array([0, 0, 1, 2, -1])
-    ids1 = np.array([5, 6, 6, 7, 7])
-    matches, scores = one_to_one(ids0, ids1, np.array([0.9, 0.8, 0.7, 0.5, 1.0]))
-    # 1-6 loses to 0-6, which in turn loses to 0-5: neither is the best of both its ends
-    np.testing.assert_array_equal(matches, [[0, 5], [2, 7]])
-    np.testing.assert_allclose(scores, [0.9, 0.5])
 
 
 @pytest.mark.parametrize("wrong", [{"max_error": 0}, {"cell_size": -1}, {"max_keypoints": 0}])

@@ -11,7 +11,7 @@ from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.network.confidence_head import CONFIDENCE_FEATURES, ConfidenceHead
 from pdc_sfm.synthetic.pairs import SyntheticPairSettings, fixed_pairs
 from pdc_sfm.synthetic.warps import WarpSettings
-from pdc_sfm.training.calibration import Observations, fit, head_confidence, largest_gap, observe, reliability
+from pdc_sfm.training.calibration import ObservedCells, fit, head_confidence, largest_gap, observe, reliability
 from pdc_sfm.weights import load_network
 
 
@@ -21,7 +21,7 @@ def observations(seed, count=200_000):
     features = torch.randn(count, CONFIDENCE_FEATURES, generator=generator) * 3 + 5
     odds = (features[:, 0] - 5) / 2 + (features[:, 7] - 5) / 3
     right = torch.rand(count, generator=generator) < torch.sigmoid(odds)
-    return Observations(features, torch.sigmoid(odds + 1.5), right)
+    return ObservedCells(features, torch.sigmoid(odds + 1.5), right)
 
 
 def test_a_confidence_head_finds_how_likely_cells_are_right():
@@ -34,8 +34,8 @@ def test_a_confidence_head_finds_how_likely_cells_are_right():
 def test_kinds_count_alike_however_many_cells_they_have():
     """Of two kinds that contradict each other, one a hundred times the size, the truth lies in the middle."""
     features = torch.zeros(100_000, CONFIDENCE_FEATURES)
-    kinds = [Observations(features, features[:, 0], torch.ones(100_000, dtype=torch.bool))]
-    kinds += [Observations(features[:1000], features[:1000, 0], torch.zeros(1000, dtype=torch.bool))]
+    kinds = [ObservedCells(features, features[:, 0], torch.ones(100_000, dtype=torch.bool))]
+    kinds += [ObservedCells(features[:1000], features[:1000, 0], torch.zeros(1000, dtype=torch.bool))]
     head = fit(kinds, (4,), steps=200)
     assert head(torch.zeros(1, CONFIDENCE_FEATURES, 1, 1)).item() == pytest.approx(0, abs=0.05)
 

@@ -12,9 +12,9 @@ from pdc_sfm.synthetic.objects import (
     random_objects,
     transform,
 )
-from pdc_sfm.synthetic.warps import Frame
+from pdc_sfm.synthetic.warps import ImageFrame
 
-FRAME = Frame(80, 100)
+FRAME = ImageFrame(80, 100)
 SHIFT = np.array([5.0, 3.0], np.float32)  # motion of the background: integers, so that targets are pixels
 
 

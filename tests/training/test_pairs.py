@@ -12,7 +12,7 @@ from pdc_sfm.settings import load_settings
 from pdc_sfm.synthetic.pairs import SyntheticPair, SyntheticPairSettings, make_pair, sample, validation_pairs
 from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
 from pdc_sfm.synthetic.photometric import PhotometricSettings
-from pdc_sfm.synthetic.warps import KINDS, Frame, WarpSettings
+from pdc_sfm.synthetic.warps import KINDS, ImageFrame, WarpSettings
 from pdc_sfm.training.preview import reconstruct
 
 PLAIN = SyntheticPairSettings(
@@ -72,7 +72,7 @@ def test_what_is_not_visible_is_indeed_different_or_out_of_view():
     settings = replace(PLAIN, objects=4, object_probability=1.0)
     apart = []
     for pair in pairs(settings, 20):
-        in_view = Frame(*settings.size).contains(Frame(*settings.size).grid() + pair.flow)
+        in_view = ImageFrame(*settings.size).contains(ImageFrame(*settings.size).grid() + pair.flow)
         assert (in_view | ~pair.visible).all()
         occluded = in_view & ~pair.visible
         apart.append(np.abs(pair.reference.astype(float) - reconstruct(pair)).mean(-1)[occluded])
@@ -100,7 +100,7 @@ def test_masks_nest_and_only_the_mask_depends_on_their_choice(mask):
 
 def test_no_two_distant_pixels_of_the_injective_mask_go_to_one_place():
     settings = replace(PLAIN, objects=4, object_probability=1.0, perturbations=True, warp=kind_only("mixed"))
-    grid, met = Frame(*settings.size).grid(), {"injective": 0, "none": 0}
+    grid, met = ImageFrame(*settings.size).grid(), {"injective": 0, "none": 0}
     for mask in met:
         for pair in pairs(replace(settings, mask=mask), 12):
             target, source = (grid + pair.flow)[pair.mask], grid[pair.mask]
@@ -146,7 +146,7 @@ def test_validation_pairs_are_fixed_homographies_of_the_photographs_in_turn():
         assert np.array_equal(pair.query, same.query)
         assert pair.mask.all()
         assert not pair.unrelated
-        grid = Frame(96, 128).grid().reshape(-1, 2)
+        grid = ImageFrame(96, 128).grid().reshape(-1, 2)
         target = grid + pair.flow.reshape(-1, 2)
         fitted, _ = cv2.findHomography(grid[::97], target[::97], 0)
         assert cv2.perspectiveTransform(grid[:, None], fitted)[:, 0] == pytest.approx(target, abs=0.01)
@@ -155,7 +155,7 @@ def test_validation_pairs_are_fixed_homographies_of_the_photographs_in_turn():
 def test_a_smaller_view_is_averaged_not_aliased():
     stripes = np.zeros((256, 256, 3), np.uint8)
     stripes[:, ::2] = 255  # at half size every point falls on a bright stripe
-    shrunk = sample(stripes, Frame(120, 120).grid() * 2)[5:-5, 5:-5]
+    shrunk = sample(stripes, ImageFrame(120, 120).grid() * 2)[5:-5, 5:-5]
     assert shrunk.mean() == pytest.approx(127, abs=10)
     assert shrunk.std() < 40
 

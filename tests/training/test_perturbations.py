@@ -5,9 +5,9 @@ import pytest
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.synthetic.perturbations import PerturbationSettings, random_residual, soft_mask
-from pdc_sfm.synthetic.warps import Frame, WarpSettings, random_warp
+from pdc_sfm.synthetic.warps import ImageFrame, WarpSettings, random_warp
 
-FRAME = Frame(128, 160)
+FRAME = ImageFrame(128, 160)
 
 
 def test_a_soft_mask_is_a_gaussian_doubled_and_clipped():

@@ -8,7 +8,7 @@ import pytest
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.synthetic.warps import (
     KINDS,
-    Frame,
+    ImageFrame,
     Pose,
     ThinPlate,
     WarpSettings,
@@ -18,7 +18,7 @@ from pdc_sfm.synthetic.warps import (
     random_warp,
 )
 
-FRAME = Frame(96, 128)
+FRAME = ImageFrame(96, 128)
 
 
 def only(kind: str, **changes) -> WarpSettings:

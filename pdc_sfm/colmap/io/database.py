@@ -23,12 +23,12 @@ from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import FormatError, ImageError, SettingsError, StorageError
 from pdc_sfm.files import check_room
 from pdc_sfm.pixels import to_colmap
+from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.store.readers import FeatureFile, MatchFile
 
 ROOM = 16 << 20  # bytes; an empty database and its log take one of these sixteen
 ROOM_OF_IMAGE = 8 << 10  # its name, camera, rig and frame
 T, R = TypeVar("T"), TypeVar("R")
-Pair = tuple[str, str]
 Verifier = Callable[[str, str, np.ndarray], pycolmap.TwoViewGeometry]  # names and (M, 2) matches -> those that hold
 
 
@@ -42,7 +42,7 @@ def writing(path: Path) -> Iterator[None]:
         raise StorageError(f"COLMAP cannot fill its database {path}: {reason}; is there room on the disk?") from None
 
 
-class Keypoints:
+class DatabaseKeypoints:
     """Keypoints of a feature file in COLMAP's coordinates, the last ones used kept in memory."""
 
     def __init__(self, features: FeatureFile, kept: int = 512):
@@ -115,7 +115,7 @@ def create_from_model(path: Path, model: pycolmap.Reconstruction) -> dict[str, i
 
 
 def write_keypoints(
-    database: pycolmap.Database, image_ids: Mapping[str, int], names: Iterable[str], keypoints: Keypoints
+    database: pycolmap.Database, image_ids: Mapping[str, int], names: Iterable[str], keypoints: DatabaseKeypoints
 ) -> None:
     """Write the keypoints of the named images, after checking that they were found on images of that size."""
     sizes = {c.camera_id: (c.width, c.height) for c in database.read_all_cameras()}
@@ -135,7 +135,7 @@ def write_matches(
     image_ids: Mapping[str, int],
     pairs: Iterable[Pair],
     matches: MatchFile,
-    keypoints: Keypoints,
+    keypoints: DatabaseKeypoints,
     verify: Verifier,
     min_score: float,
     threads: int,

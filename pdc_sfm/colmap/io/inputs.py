@@ -7,9 +7,9 @@ import dataclasses
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from pdc_sfm.colmap.io.database import Keypoints, Pair
+from pdc_sfm.colmap.io.database import DatabaseKeypoints
 from pdc_sfm.errors import FormatError
-from pdc_sfm.store.pair_lists import read_pairs, unique_pairs
+from pdc_sfm.store.pair_lists import Pair, read_pairs, unique_pairs
 from pdc_sfm.store.readers import FeatureFile, MatchFile, open_features, open_matches
 
 
@@ -19,7 +19,7 @@ class MappingInputs:
 
     names: tuple[str, ...]  # images of the usable pairs, sorted
     pairs: tuple[Pair, ...]  # usable, each once
-    keypoints: Keypoints
+    keypoints: DatabaseKeypoints
     matches: MatchFile
     listed: int  # images in the list
     left_out: tuple[str, ...]  # one line for each reason why something of the list is not used
@@ -63,7 +63,7 @@ def _select(
         reason = "; ".join(left_out) or "every pair is an image with itself"
         raise FormatError(f"no pair of {path} can be used: {reason}. Do list, features and matches belong together?")
     used = tuple(sorted({name for pair in usable for name in pair}))
-    return MappingInputs(used, tuple(usable), Keypoints(features), matches, len(names), tuple(left_out))
+    return MappingInputs(used, tuple(usable), DatabaseKeypoints(features), matches, len(names), tuple(left_out))
 
 
 def _say(names: list[str], what: str, noun: str = "image") -> str:

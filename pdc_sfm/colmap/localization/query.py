@@ -18,7 +18,9 @@ from pdc_sfm.colmap.options import merge_options
 from pdc_sfm.settings import require
 
 SQUARE = 1 / 16  # of the larger side
-LEAST_WEIGHT = 1e-4  # of a correspondence; else it weighs as much as it is likely right: of so many that say so, that share is
+LEAST_WEIGHT = (
+    1e-4  # of a correspondence; else it weighs as much as it is likely right: of so many that say so, that share is
+)
 LOSS_SCALE = 0.5  # pixels by which good correspondences are usually wrong; what is farther off counts less
 
 

@@ -109,7 +109,7 @@ def reconstruct(
     ):
         with db.writing(folder / "database.db"):
             _fill_database(folder / "database.db", images, inputs, settings)
-        job = _Job(folder / "database.db", images, settings, mapper_options)
+        job = _MappingJob(folder / "database.db", images, settings, mapper_options)
         models, cameras = job.run(), read_cameras(folder / "database.db")
         few = models[0].num_reg_images() < MIN_REGISTERED_RATIO * len(inputs.names)
         if settings.retry and few and _some_are_surer(inputs, settings.min_score):
@@ -152,7 +152,7 @@ def _some_are_surer(inputs: MappingInputs, min_score: float) -> bool:
     return False
 
 
-def _attempt_with_sure_matches(job: _Job, models: Models, inputs: MappingInputs) -> Models:
+def _attempt_with_sure_matches(job: _MappingJob, models: Models, inputs: MappingInputs) -> Models:
     """Cameras by the surest matches alone, which lead astray less: the models of the attempt that has more images."""
     path, settings = job.database.with_name("sure.db"), dataclasses.replace(job.settings, min_score=HIGH_CONFIDENCE)
     try:
@@ -207,7 +207,7 @@ def _settle_tracks(path: Path, settings: ReconstructionSettings) -> Reconstructi
 
 
 @dataclasses.dataclass
-class _Job:
+class _MappingJob:
     """A filled database and what is to be made of it."""
 
     database: Path

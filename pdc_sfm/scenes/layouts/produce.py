@@ -22,12 +22,12 @@ def take_pictures(settings: SceneSettings, workers: int = 1) -> Iterator[tuple[S
     shots = plan_shots(settings, build_scene(settings, lit=False).taken)
     workers = min(workers, len(shots))
     yield from zip(
-        shots, in_order(_Photographer(settings, shots), stop=len(shots), workers=workers if workers > 1 else 0)
+        shots, in_order(_TownPhotographer(settings, shots), stop=len(shots), workers=workers if workers > 1 else 0)
     )
 
 
 @dataclass(frozen=True)
-class _Photographer:
+class _TownPhotographer:
     """Takes picture number n; each process builds the scene once."""
 
     settings: SceneSettings

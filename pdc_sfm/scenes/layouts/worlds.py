@@ -19,7 +19,7 @@ from pdc_sfm.scenes.layouts.plain import Progress, write_pictures
 from pdc_sfm.scenes.objects.stage import build_objects
 from pdc_sfm.scenes.render.renderer import Rendering
 from pdc_sfm.scenes.render.shot import Shot
-from pdc_sfm.scenes.settings import Kind, WorldSettings
+from pdc_sfm.scenes.settings import WorldKind, WorldSettings
 from pdc_sfm.scenes.worlds.patterns import pattern
 from pdc_sfm.scenes.worlds.skins import Textures
 from pdc_sfm.scenes.worlds.world import World, picture_of
@@ -27,12 +27,12 @@ from pdc_sfm.scenes.worlds.world import World, picture_of
 LARGEST = 640  # pixels of a texture's longer side
 
 Build = Callable[[WorldSettings, Textures], list[tuple[World, Shot]]]
-_BUILDERS: dict[Kind, Build] = {"room": build_rooms, "object": build_objects, "court": build_court}
+_BUILDERS: dict[WorldKind, Build] = {"room": build_rooms, "object": build_objects, "court": build_court}
 
 
 def write_world(
     folder: Path | str,
-    kind: Kind,
+    kind: WorldKind,
     settings: WorldSettings,
     photos: Sequence[Path] = (),
     workers: int = 1,
@@ -44,7 +44,7 @@ def write_world(
     )
 
 
-def build_world(kind: Kind, settings: WorldSettings, photos: Sequence[Path] = ()) -> list[tuple[World, Shot]]:
+def build_world(kind: WorldKind, settings: WorldSettings, photos: Sequence[Path] = ()) -> list[tuple[World, Shot]]:
     """The pictures to take, each with the world it shows: one, or two that look alike."""
     return _BUILDERS[kind](settings, Textures(_surfaces(settings, photos)))
 
@@ -63,9 +63,9 @@ def _small(picture: np.ndarray) -> np.ndarray:
 
 
 def _pictures(
-    kind: Kind, settings: WorldSettings, photos: Sequence[Path], workers: int
+    kind: WorldKind, settings: WorldSettings, photos: Sequence[Path], workers: int
 ) -> Iterator[tuple[Shot, Rendering]]:
-    photographer = _Photographer(kind, settings, tuple(photos))
+    photographer = _WorldPhotographer(kind, settings, tuple(photos))
     shots = [shot for _, shot in photographer.views]
     if len(shots) < settings.images:
         raise UserError(
@@ -76,10 +76,10 @@ def _pictures(
 
 
 @dataclass(frozen=True)
-class _Photographer:
+class _WorldPhotographer:
     """Takes picture number n; each process builds the world once."""
 
-    kind: Kind
+    kind: WorldKind
     settings: WorldSettings
     photos: tuple[Path, ...]
 
@@ -88,7 +88,7 @@ class _Photographer:
         return build_world(self.kind, self.settings, self.photos)
 
     def __reduce__(self) -> tuple:
-        return _Photographer, (self.kind, self.settings, self.photos)  # a worker builds its own world
+        return _WorldPhotographer, (self.kind, self.settings, self.photos)  # a worker builds its own world
 
     def __call__(self, number: int) -> Rendering:
         return picture_of(*self.views[number])

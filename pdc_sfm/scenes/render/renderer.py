@@ -21,7 +21,7 @@ from pdc_sfm.scenes.render.sky import sky_radiance
 _CHUNK = 60_000  # places shaded together, so that intermediate arrays stay in cache
 
 
-class World(Protocol):
+class Renderable(Protocol):
     """What can be rendered: surfaces that stay, those that move, and light."""
 
     mesh: Mesh
@@ -48,7 +48,7 @@ class Rendering:
     camera: Camera
 
 
-def render_image(scene: World, camera: Camera, conditions: Conditions, seed: int = 0) -> Rendering:
+def render_image(scene: Renderable, camera: Camera, conditions: Conditions, seed: int = 0) -> Rendering:
     """Take one picture. `seed` makes its noise; everything else follows from scene, camera and conditions."""
     moving = scene.visitors(conditions, camera)
     mesh = scene.mesh if moving is None else scene.mesh.joined(moving)
@@ -68,7 +68,7 @@ def render_image(scene: World, camera: Camera, conditions: Conditions, seed: int
 class _Shadows:
     """Shadow maps of one picture: the town's, and coarser ones of those who move through it."""
 
-    def __init__(self, scene: World, moving: Mesh | None, conditions: Conditions) -> None:
+    def __init__(self, scene: Renderable, moving: Mesh | None, conditions: Conditions) -> None:
         self.sun = [scene.sun_map(conditions)] if conditions.sun_strength > 0 else []
         self.contact = []
         if moving is not None and len(moving):
@@ -80,7 +80,13 @@ class _Shadows:
 
 
 def _shade(
-    scene: World, mesh: Mesh, camera: Camera, conditions: Conditions, shadows: _Shadows, sampling: Sampling, part: slice
+    scene: Renderable,
+    mesh: Mesh,
+    camera: Camera,
+    conditions: Conditions,
+    shadows: _Shadows,
+    sampling: Sampling,
+    part: slice,
 ) -> np.ndarray:
     """Colors (n, 3) of a slice of the samples."""
     quad, rays, depth = sampling.quad[part], sampling.rays[part], sampling.depth[part]
@@ -139,7 +145,12 @@ def spots_at(
 
 
 def _irradiance(
-    scene: World, conditions: Conditions, shadows: _Shadows, points: np.ndarray, normal: np.ndarray, flat: np.ndarray
+    scene: Renderable,
+    conditions: Conditions,
+    shadows: _Shadows,
+    points: np.ndarray,
+    normal: np.ndarray,
+    flat: np.ndarray,
 ) -> np.ndarray:
     radiance = sky_radiance(scene.sky_directions, conditions, hills=False)
     total, open_sky = sky_light(scene.sky_maps, radiance, points, normal)

@@ -8,7 +8,7 @@ from pdc_sfm.scenes.materials.lettering import TOWN_HALL, WORDS
 from pdc_sfm.scenes.materials.noise import rgb
 from pdc_sfm.scenes.materials.surface import Material
 from pdc_sfm.scenes.render.mesh import Frame, MeshBuilder
-from pdc_sfm.scenes.town.facade import Opening, Skin, pierced_wall, quoins, surround
+from pdc_sfm.scenes.town.facade import Opening, WallSkin, pierced_wall, quoins, surround
 from pdc_sfm.scenes.town.houses import build_house
 from pdc_sfm.scenes.town.plan import HALF, ISLAND, KERB, SIDEWALK, STREET
 from pdc_sfm.scenes.town.roofs import ridge_along
@@ -65,9 +65,9 @@ def _street(b: MeshBuilder, corner: Frame, random: np.random.Generator) -> None:
 
 def town_hall(b: MeshBuilder, frame: Frame, random: np.random.Generator) -> None:
     """Three arches below, tall arched windows above, a balcony, a clock in the gable."""
-    stone = Skin(Material.STONE, rgb("#b3a488"), (0.31,))
-    wall = Skin(Material.ASHLAR, rgb("#a58e72"), (0.77, 0.62, 0.31))
-    roof = Skin(Material.TILES, rgb("#4d4a4a"), (0.2,))
+    stone = WallSkin(Material.STONE, rgb("#b3a488"), (0.31,))
+    wall = WallSkin(Material.ASHLAR, rgb("#a58e72"), (0.77, 0.62, 0.31))
+    roof = WallSkin(Material.TILES, rgb("#4d4a4a"), (0.2,))
     eaves, pitch = 10.6, _HALL / 3
     holes = []
     for k in range(3):
@@ -116,7 +116,7 @@ def town_hall(b: MeshBuilder, frame: Frame, random: np.random.Generator) -> None
     )
 
 
-def _balcony(b: MeshBuilder, frame: Frame, stone: Skin) -> None:
+def _balcony(b: MeshBuilder, frame: Frame, stone: WallSkin) -> None:
     args = (stone.material, stone.tint, stone.params)
     x0, x1 = _HALL / 2 - 1.9, _HALL / 2 + 1.9
     b.box(frame, (x0, 0, 4.7), (x1, 1.1, 4.85), *args)
@@ -131,7 +131,7 @@ def _balcony(b: MeshBuilder, frame: Frame, stone: Skin) -> None:
         )
 
 
-def _clock_gable(b: MeshBuilder, frame: Frame, eaves: float, wall: Skin, stone: Skin) -> None:
+def _clock_gable(b: MeshBuilder, frame: Frame, eaves: float, wall: WallSkin, stone: WallSkin) -> None:
     middle, half = _HALL / 2, 2.0
     b.box(
         frame,

@@ -37,7 +37,7 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class Skin:
+class WallSkin:
     """A wall's material."""
 
     material: Material
@@ -50,9 +50,9 @@ def pierced_wall(
     frame: Frame,
     x: tuple[float, float],
     z: tuple[float, float],
-    skin: Skin,
+    skin: WallSkin,
     openings: list[Opening],
-    reveal: Skin | None = None,
+    reveal: WallSkin | None = None,
 ) -> None:
     """The wall around its openings, in rectangles, and everything inside the openings."""
     levels = sorted({z[0], z[1], *(o.z0 for o in openings), *(o.z1 for o in openings)})
@@ -68,7 +68,7 @@ def pierced_wall(
         _fill(b, frame, opening, skin, reveal or skin)
 
 
-def _fill(b: MeshBuilder, frame: Frame, o: Opening, skin: Skin, reveal: Skin) -> None:
+def _fill(b: MeshBuilder, frame: Frame, o: Opening, skin: WallSkin, reveal: WallSkin) -> None:
     d, spring = -o.depth, o.z1 - o.arch
     sides = [
         [(o.x0, d, o.z0), (o.x0, d, spring), (o.x0, 0, spring), (o.x0, 0, o.z0)],
@@ -98,7 +98,7 @@ def _facing(quads: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.where(away[:, None, None], quads[:, ::-1], quads)
 
 
-def surround(b: MeshBuilder, frame: Frame, o: Opening, stone: Skin, style: str) -> None:
+def surround(b: MeshBuilder, frame: Frame, o: Opening, stone: WallSkin, style: str) -> None:
     """Stone around a window: 'plain' band, 'hood' with a cornice above, 'sill' alone, 'keystone' over an arch."""
     args = (stone.material, stone.tint, stone.params)
     out, wide = 0.045, 0.14
@@ -127,7 +127,7 @@ def surround(b: MeshBuilder, frame: Frame, o: Opening, stone: Skin, style: str) 
         b.prism(frame, np.array(outline), (0, 0.11), *args)
 
 
-def _arch_band(b: MeshBuilder, frame: Frame, o: Opening, stone: Skin, wide: float, out: float) -> None:
+def _arch_band(b: MeshBuilder, frame: Frame, o: Opening, stone: WallSkin, wide: float, out: float) -> None:
     a = np.linspace(np.pi, 0, 13)
     middle, spring = (o.x0 + o.x1) / 2, o.z1 - o.arch
     inner = np.stack([middle + np.cos(a) * o.width / 2, spring + np.sin(a) * o.arch], 1)
@@ -151,7 +151,7 @@ def shutters(b: MeshBuilder, frame: Frame, o: Opening, tint: np.ndarray, random:
         )
 
 
-def quoins(b: MeshBuilder, frame: Frame, x: float, side: int, height: float, stone: Skin) -> None:
+def quoins(b: MeshBuilder, frame: Frame, x: float, side: int, height: float, stone: WallSkin) -> None:
     """Alternating corner stones up the edge of a facade; `side` is +1 if the facade lies at larger x."""
     for i in range(int(height / 0.34)):
         long = 0.52 if i % 2 else 0.34

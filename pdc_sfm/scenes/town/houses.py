@@ -11,7 +11,7 @@ from pdc_sfm.scenes.materials.noise import rgb
 from pdc_sfm.scenes.materials.surface import Material
 from pdc_sfm.scenes.render.mesh import Frame, MeshBuilder
 from pdc_sfm.scenes.town import roofs
-from pdc_sfm.scenes.town.facade import Opening, Skin, flower_box, pierced_wall, quoins, shutters, surround
+from pdc_sfm.scenes.town.facade import Opening, WallSkin, flower_box, pierced_wall, quoins, shutters, surround
 from pdc_sfm.scenes.town.shops import shop_front
 from pdc_sfm.scenes.town.styles import House
 
@@ -36,7 +36,7 @@ def build_house(b: MeshBuilder, frame: Frame, house: House, random: np.random.Ge
     _roof(b, frame, house, random)
 
 
-def _with_drips(house: House, first: Opening) -> Skin:
+def _with_drips(house: House, first: Opening) -> WallSkin:
     """The wall's skin, told where rain runs off the sills."""
     params = (*house.wall.params, 0.0, 0.0)[:3]
     return replace(

@@ -7,11 +7,11 @@ import numpy as np
 from pdc_sfm.scenes.materials.noise import rgb
 from pdc_sfm.scenes.materials.surface import Material
 from pdc_sfm.scenes.render.mesh import Frame, MeshBuilder
-from pdc_sfm.scenes.town.facade import Opening, Skin, pierced_wall, surround
+from pdc_sfm.scenes.town.facade import Opening, WallSkin, pierced_wall, surround
 
 
 def ridge_along(
-    b: MeshBuilder, frame: Frame, width: float, depth: float, eaves: float, rise: float, roof: Skin, wall: Skin
+    b: MeshBuilder, frame: Frame, width: float, depth: float, eaves: float, rise: float, roof: WallSkin, wall: WallSkin
 ) -> None:
     """A ridge parallel to the street: one slope faces the square."""
     over, back, ridge = 0.35, -depth, (-depth / 2, eaves + rise)
@@ -26,7 +26,7 @@ def ridge_along(
 
 
 def ridge_across(
-    b: MeshBuilder, frame: Frame, width: float, depth: float, eaves: float, rise: float, roof: Skin, wall: Skin
+    b: MeshBuilder, frame: Frame, width: float, depth: float, eaves: float, rise: float, roof: WallSkin, wall: WallSkin
 ) -> None:
     """A gable towards the street."""
     over, middle, top = 0.25, width / 2, eaves + rise
@@ -63,9 +63,9 @@ def stepped_gable(
     depth: float,
     eaves: float,
     rise: float,
-    roof: Skin,
-    wall: Skin,
-    stone: Skin,
+    roof: WallSkin,
+    wall: WallSkin,
+    stone: WallSkin,
 ) -> None:
     """A gable wall that climbs in steps above the roof behind it."""
     ridge_across(b, frame.shifted(y=-0.4), width, depth - 0.4, eaves, rise * 0.93, roof, wall)
@@ -81,7 +81,15 @@ def stepped_gable(
 
 
 def dormer(
-    b: MeshBuilder, frame: Frame, x: float, depth: float, eaves: float, rise: float, roof: Skin, wall: Skin, seed: float
+    b: MeshBuilder,
+    frame: Frame,
+    x: float,
+    depth: float,
+    eaves: float,
+    rise: float,
+    roof: WallSkin,
+    wall: WallSkin,
+    seed: float,
 ) -> None:
     """A small house on the slope that faces the street."""
     pitch = rise / (depth / 2)
@@ -90,7 +98,7 @@ def dormer(
     place = frame.shifted(x - wide / 2, face, base)
     hole = Opening(0.16, wide - 0.16, 0.15, high - 0.1, Material.WINDOW, 0.1, 0, rgb("#d8d4c8"), seed, (2, 2))
     pierced_wall(b, place, (0, wide), (-0.4, high), wall, [hole])
-    surround(b, place, hole, Skin(Material.TIMBER, rgb("#8a8175"), (seed, 0)), "sill")
+    surround(b, place, hole, WallSkin(Material.TIMBER, rgb("#8a8175"), (seed, 0)), "sill")
     reach = -(high + 0.6) / pitch
     for side in (0.0, wide):
         corners = [(side, 0, -0.4), (side, reach, -0.4), (side, reach, high), (side, 0, high)]
@@ -114,7 +122,7 @@ def dormer(
 
 
 def chimney(b: MeshBuilder, frame: Frame, x: float, y: float, base: float, height: float, seed: float) -> None:
-    skin = Skin(Material.BRICK, rgb("#8d5343"), (seed,))
+    skin = WallSkin(Material.BRICK, rgb("#8d5343"), (seed,))
     b.box(frame, (x - 0.35, y - 0.28, base), (x + 0.35, y + 0.28, base + height), *_args(skin))
     b.box(
         frame,
@@ -128,5 +136,5 @@ def chimney(b: MeshBuilder, frame: Frame, x: float, y: float, base: float, heigh
         b.cylinder(pot, (0.11, 0.09), (0, 0.35), Material.STONE, rgb("#9b5a3c"), sides=8, caps="+")
 
 
-def _args(skin: Skin) -> tuple:
+def _args(skin: WallSkin) -> tuple:
     return skin.material, skin.tint, skin.params

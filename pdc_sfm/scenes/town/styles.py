@@ -10,7 +10,7 @@ import numpy as np
 
 from pdc_sfm.scenes.materials.noise import rgb
 from pdc_sfm.scenes.materials.surface import Material
-from pdc_sfm.scenes.town.facade import Skin
+from pdc_sfm.scenes.town.facade import WallSkin
 
 PAINTS = (
     "#d3c19f",
@@ -44,9 +44,9 @@ class House:
     storey: float
     storeys: int  # above the ground floor
     bays: int
-    wall: Skin
-    stone: Skin
-    roof: Skin
+    wall: WallSkin
+    stone: WallSkin
+    roof: WallSkin
     roof_kind: str
     rise: float
     style: str  # of the windows' surrounds
@@ -71,12 +71,14 @@ def random_house(random: np.random.Generator, width: float) -> House:
 
     seed = float(random.random())
     kind = random.choice(["plaster", "plaster", "plaster", "brick", "stone", "timber"])
-    stone = Skin(Material.STONE, rgb(one(STONES)), (seed,))
+    stone = WallSkin(Material.STONE, rgb(one(STONES)), (seed,))
     wall = {
-        "plaster": Skin(Material.PLASTER, rgb(one(PAINTS)), (seed,)),
-        "timber": Skin(Material.PLASTER, rgb(one(("#e3dccb", "#e0d6c2", "#d9c49a"))), (seed,)),
-        "brick": Skin(Material.BRICK, rgb(one(BRICKS)), (seed,)),
-        "stone": Skin(Material.ASHLAR, rgb(one(STONES)), (seed, random.uniform(0.55, 0.8), random.uniform(0.28, 0.38))),
+        "plaster": WallSkin(Material.PLASTER, rgb(one(PAINTS)), (seed,)),
+        "timber": WallSkin(Material.PLASTER, rgb(one(("#e3dccb", "#e0d6c2", "#d9c49a"))), (seed,)),
+        "brick": WallSkin(Material.BRICK, rgb(one(BRICKS)), (seed,)),
+        "stone": WallSkin(
+            Material.ASHLAR, rgb(one(STONES)), (seed, random.uniform(0.55, 0.8), random.uniform(0.28, 0.38))
+        ),
     }[str(kind)]
     timber = kind == "timber"
     shutters_too = not timber and random.random() < 0.35
@@ -97,7 +99,7 @@ def random_house(random: np.random.Generator, width: float) -> House:
         max(2, int(width / bay)),
         wall,
         stone,
-        Skin(Material.TILES, rgb(one(ROOFS)), (seed,)),
+        WallSkin(Material.TILES, rgb(one(ROOFS)), (seed,)),
         "across" if timber and width < 9.5 else roof_kind,
         random.uniform(2.6, 3.4) if roof_kind == "along" else width * random.uniform(0.42, 0.55),
         style,
