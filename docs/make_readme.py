@@ -157,14 +157,14 @@ def _model(run: Path, size: tuple[int, int]) -> np.ndarray:
 
 def _inliers(run: Path, name: str, query: dict[str, Any]) -> np.ndarray:
     from pdc_sfm.images import read_image
-    from pdc_sfm.matches.select import spread
+    from pdc_sfm.matches.select import subsample_spatially
     from pdc_sfm.matches.types import RawMatches
     from pdc_sfm.pair_picture import match_picture
 
     log = json.loads((run / "results.txt_logs.json").read_text(encoding="utf-8"))["queries"][name]
     shown = np.array(log["shown"], float).reshape(-1, 4)
     images = [read_image(run / "images" / which) for which in (name, log["best_image"])]
-    few = spread(RawMatches(shown[:, :2], shown[:, 2:], np.ones(len(shown))), 40, images[0].shape[1::-1])
+    few = subsample_spatially(RawMatches(shown[:, :2], shown[:, 2:], np.ones(len(shown))), 40, images[0].shape[1::-1])
     caption = (
         f"{name}: {log['inliers']:,} inliers, {query['metres']:.2f} m and {query['degrees']:.2f} deg from the truth"
     )

@@ -17,7 +17,7 @@ def run(images: Path, queries: Path, database: Path, top: int, output: Path, set
     result = retrieve(images, queries, database, output, top, settings)
 
     # A query that nothing matches has no row; it is better to know than to match it with images of other places.
-    for name in result.silent:
+    for name in result.unmatched:
         print(f"no confident match: {name}")
     print(f"{result} -> {output}")
 

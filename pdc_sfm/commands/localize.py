@@ -50,6 +50,7 @@ class _Paths:
         files=("output",),
         also=lambda args: [Path(f"{args.output}_logs.{end}") for end in ("json", "pkl")],
     )
+    forms = (mapped, listed)
 
     def check(self, args: argparse.Namespace) -> None:
         (self.listed if args.map is None else self.mapped).check(args)

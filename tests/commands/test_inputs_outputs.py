@@ -234,6 +234,8 @@ def leaves(parser, name=""):
 def test_every_path_that_a_verb_takes_is_known_as_an_input_or_an_output():
     for name, parser in leaves(make_parser(list(VERBS))).items():
         taken = {action.dest for action in parser._actions if action.type is Path} - {"config"}
-        known = {argument for kind in KINDS for argument in getattr(parser.get_default("paths"), kind)}
+        paths = parser.get_default("paths")
+        forms = getattr(paths, "forms", (paths,))  # a verb may be called in two forms
+        known = {argument for form in forms for kind in KINDS for argument in getattr(form, kind)}
         assert taken <= known, f"{name}: {taken - known}: say in `paths` what is read and what is written"
         assert "output" not in taken or name.split()[-1] in DATASETS or name in COMMANDS  # and so tried above

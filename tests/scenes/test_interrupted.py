@@ -16,8 +16,9 @@ def test_no_process_goes_on(tmp_path, number, code):
     command = [sys.executable, "-m", "pdc_sfm.cli", "scene", "--output", tmp_path / "square", "--workers", "2", *SMALL]
     program = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     try:
-        while b"1/40" not in program.stderr.read1():  # the workers are at it
+        while workers_of(program.pid) < 2:
             assert program.poll() is None
+            time.sleep(0.1)
         program.send_signal(number)
         program.communicate(timeout=60)
         assert program.returncode == code
@@ -25,6 +26,16 @@ def test_no_process_goes_on(tmp_path, number, code):
     finally:
         if not is_over(program.pid, seconds=0):
             os.killpg(program.pid, signal.SIGKILL)
+
+
+def workers_of(pid: int) -> int:
+    """How many processes a process has begun, and they others."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = [int(child) for child in file.read().split()]
+    except FileNotFoundError:
+        return 0
+    return len(children) + sum(workers_of(child) for child in children)
 
 
 def is_over(group: int, seconds: float = 20) -> bool:

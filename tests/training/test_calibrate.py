@@ -57,7 +57,7 @@ def test_the_command_adds_a_confidence_head_and_leaves_the_network(photos, tmp_p
 def test_training_goes_on_from_the_network_alone():
     settings = load_settings(TrainSettings, preset_path("compact", "train"), ["start_from=compact"])
     assert load_network().confidence_head is not None
-    assert initial_network(settings).head is None
+    assert initial_network(settings).confidence_head is None
 
 
 def test_an_empty_folder_is_answered_in_one_line(tmp_path, capsys):
