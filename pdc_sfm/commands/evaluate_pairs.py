@@ -7,8 +7,9 @@ y0 x1 y1 ...`, places set by hand; `none`, nothing in common. Lines that begin w
 Printed are the matches of a pair, the share within 5 px and beyond 20 px of the truth (of the epipolar line, where a pose is
 known; of places set by hand, the share that a match nearby confirms), how many of those beyond say that they are more likely
 right than wrong, and the error of poses (the larger of rotation and translation, degrees) with its AUC. Then, for each tenth
-of confidence, the share of its matches that is right. Of a pose this is known from one side: a match within 1 px of its true
-place lies within sqrt(2) px of the epipolar line, but so does many a wrong one; the true share is what is printed or less.
+of confidence, the share of its matches that is right, and what a threshold there would keep. Of a pose this is known from one
+side: a match within 1 px of its true place lies within sqrt(2) px of the epipolar line, but so does many a wrong one; the
+true share is what is printed or less.
 
 Example:
   pdc-sfm evaluate pairs --list kitchen/pairs_with_gt.txt --images kitchen/images

@@ -27,13 +27,18 @@ class Calibration:
             self.sums[:, column] += np.bincount(tenth, weight, minlength=BINS)
 
     def rows(self) -> list[dict[str, float]]:
-        """For each tenth: its bounds, the share of all that is in it, the mean of what was stated, the share that was right."""
+        """For each tenth: its bounds, the share of all that is in it, the mean of what was stated, the share that was right.
+
+        And what a threshold at its lower bound would keep: the share of all, and how much of that was right.
+        """
         edges = np.linspace(0, 1, BINS + 1)
         total = max(self.sums[:, 0].sum(), 1)
         rows = []
-        for low, high, (count, stated, right) in zip(edges, edges[1:], self.sums):
+        above = self.sums[::-1].cumsum(0)[::-1]
+        for low, high, (count, stated, right), (kept, _, kept_right) in zip(edges, edges[1:], self.sums, above):
             mean = (stated / count, right / count) if count else (float("nan"), float("nan"))
             row = {"from": low, "to": high, "share": count / total, "stated": mean[0], "true": mean[1]}
+            row |= {"kept": kept / total, "kept_true": kept_right / kept if kept else float("nan")}
             rows.append({name: float(value) for name, value in row.items()})
         return rows
 
@@ -55,8 +60,9 @@ def reliability_table(
     for group, summary in summaries.items():
         for row in summary["calibration"]:
             if row["share"] > 0:
-                shares = (number(row["stated"], 3), number(row["true"], 3), percent(row["share"]))
-                rows.append([group, f"{row['from']:.1f}-{row['to']:.1f}", *shares])
-        rows.append([group, "ECE", "", number(summary["calibration_error"], 3), ""])
-    head = ["pairs", "confidence", "stated", right, f"% of {of}"]
+                tenth = (number(row["stated"], 3), number(row["true"], 3), percent(row["share"]))
+                above = (percent(row["kept"]), number(row["kept_true"], 3))
+                rows.append([group, f"{row['from']:.1f}-{row['to']:.1f}", *tenth, *above])
+        rows.append([group, "ECE", "", number(summary["calibration_error"], 3)])
+    head = ["pairs", "confidence", "stated", right, f"% of {of}", "% from there up", "right of these"]
     return table(head, rows, "Calibration: is the stated probability true?")

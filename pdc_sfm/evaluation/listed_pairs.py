@@ -11,7 +11,7 @@ import numpy as np
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.evaluation.calibration import Calibration
 from pdc_sfm.evaluation.pair_list import KINDS, ListedPair
-from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, pose_errors
+from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, can_be_right, pose_errors
 from pdc_sfm.evaluation.relative_poses import POSE_THRESHOLDS, pose_auc
 from pdc_sfm.evaluation.sift import match_sift
 from pdc_sfm.evaluation.tables import number, percent, table
@@ -99,14 +99,15 @@ def confidence_and_truth(
 ) -> tuple[np.ndarray, np.ndarray]:
     """What is stated of the matches (N,), and whether they are right: less than a pixel of the network's input off.
 
-    Of a pose only that they can be right is known: within sqrt(2) such pixels of the epipolar line. A homography tells the
-    length of the error, which is no less than its larger component. Places set by hand are too few and too rough.
+    Of a pose only that they can be right is known (`can_be_right`). A homography tells the length of the error, which is no
+    less than its larger component. Places set by hand are too few and too rough.
     """
     if pair.kind == "points":
         return np.zeros(0), np.zeros(0, bool)
+    if pair.pose is not None:
+        return matches.scores, can_be_right(pair.pose, matches, size, dense)
     seen = fitted_size(size, dense.min_side, dense.max_side)[0] / size[0]
-    errors = pair.errors(matches, size) * seen
-    return matches.scores, errors < np.sqrt(2) if pair.kind == "pose" else errors < 1
+    return matches.scores, pair.errors(matches, size) * seen < 1
 
 
 def text(result: dict[str, Any], title: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pdc_sfm.colmap.localization.relative_pose import RelativePoseSettings, estimate_relative_pose
 from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.evaluation.calibration import Calibration
 from pdc_sfm.evaluation.match_scores import MatchScores
 from pdc_sfm.evaluation.poses import relative_pose_error
 from pdc_sfm.evaluation.sift import match_sift
@@ -61,6 +62,7 @@ class PoseScores:
     ours: MatchScores = field(default_factory=MatchScores)
     sift: MatchScores = field(default_factory=MatchScores)
     rows: list[dict] = field(default_factory=list)  # each pair's figures
+    calibration: Calibration = field(default_factory=Calibration)  # of our matches, by `can_be_right`
 
 
 def evaluate_poses(
@@ -77,7 +79,9 @@ def evaluate_poses(
         codes = [matcher.encode(image, str(path)) for image, path in zip(images, (pair.image0, pair.image1))]
         sizes = [image.shape[1::-1] for image in images]
         row: dict[str, Any] = {"pair": pair.name, "group": pair.group}
-        row["ours"] = score_pose(pair, matcher.match(*codes), sizes, scores.ours, settings)
+        matches = matcher.match(*codes)
+        row["ours"] = score_pose(pair, matches, sizes, scores.ours, settings)
+        scores.calibration.add(matches.scores, can_be_right(pair, matches, sizes[1], settings.dense))
         if settings.sift:
             row["sift"] = score_pose(pair, match_sift(*images), sizes, scores.sift, settings)
         scores.rows.append(row)
@@ -115,6 +119,15 @@ def pose_errors(
     if found is None:
         return float("inf"), float("inf")
     return relative_pose_error(found.cam1_from_cam0, pair.cam1_from_cam0)
+
+
+def can_be_right(pair: PosePair, matches: RawMatches, size: Size, dense: DenseSettings) -> np.ndarray:
+    """(N,) bool: the match is no more than sqrt(2) pixels of the network's input off the epipolar line in image1, of `size`.
+
+    Those less than a pixel off in x and y all are; some of the others are too, so that their share is the most that is right.
+    """
+    seen = fitted_size(size, dense.min_side, dense.max_side)[0] / size[0]
+    return epipolar_distance(matches, pair) * seen < np.sqrt(2)
 
 
 def epipolar_distance(matches: RawMatches, pair: PosePair) -> np.ndarray:

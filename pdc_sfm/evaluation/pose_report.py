@@ -17,12 +17,13 @@ def summarize(groups: dict[str, PoseScores]) -> dict[str, Any]:
         for whole, part in ((everything.ours, scores.ours), (everything.sift, scores.sift)):
             for name, values in vars(part).items():
                 getattr(whole, name).extend(values)
+        everything.calibration.sums += scores.calibration.sums
     named = groups if len(groups) == 1 else {**groups, "all": everything}
     for name, scores in named.items():
         result["groups"][name] = {"ours": scores.ours.summary()}
         if scores.sift.counts:
             result["groups"][name]["sift"] = scores.sift.summary()
-    return result
+    return {**result, **everything.calibration.summary()}
 
 
 def text(summary: dict[str, Any], title: str, published: list[list[str]] | None = None) -> str:

@@ -109,6 +109,9 @@ def test_a_whole_list_is_judged_and_told_by_kind(folder):
     assert kinds["homography"]["ours"]["sure_wrong"] == 120  # all 240 of the second
     assert kinds["none"]["ours"]["sure_wrong"] == 240
     assert kinds["none"]["sift"]["matches"] == 0
+    stated = {kind: found["calibration"][5] for kind, found in result["calibration"].items()}  # all say .56
+    assert {kind: row["true"] for kind, row in stated.items()} == {"pose": 1, "homography": 0.5, "none": 0}
+    assert result["calibration"]["none"]["calibration_error"] == pytest.approx(0.56)
     assert kinds["pose"]["ours"]["right"] == 1
     assert len(result["pairs"]) == 4
     shown = text(result, "list")

@@ -65,14 +65,15 @@ def test_calibration_compares_what_is_stated_with_what_happened():
     calibration.add(np.array([1.0, 0.92]), np.array([True, False]))
     rows = calibration.rows()
     assert len(rows) == 10
-    assert rows[0] == pytest.approx({"from": 0, "to": 0.1, "share": 4 / 6, "stated": 0.05, "true": 0.25})
-    assert rows[9] == pytest.approx({"from": 0.9, "to": 1, "share": 2 / 6, "stated": 0.96, "true": 0.5})
+    whole, last = {"kept": 1, "kept_true": 2 / 6}, {"kept": 2 / 6, "kept_true": 0.5}
+    assert rows[0] == pytest.approx({"from": 0, "to": 0.1, "share": 4 / 6, "stated": 0.05, "true": 0.25} | whole)
+    assert rows[9] == pytest.approx({"from": 0.9, "to": 1, "share": 2 / 6, "stated": 0.96, "true": 0.5} | last)
     assert np.isnan(rows[5]["stated"])
     assert calibration.error == pytest.approx((4 * 0.2 + 2 * 0.46) / 6)
     printed = [line.split() for line in reliability_table({"all": calibration.summary()}).splitlines()]
     assert printed[3:] == [
-        ["all", "0.0-0.1", "0.050", "0.250", "66.7"],
-        ["all", "0.9-1.0", "0.960", "0.500", "33.3"],
+        ["all", "0.0-0.1", "0.050", "0.250", "66.7", "100.0", "0.333"],
+        ["all", "0.9-1.0", "0.960", "0.500", "33.3", "33.3", "0.500"],
         ["all", "ECE", "0.287"],
     ]
 
