@@ -4,7 +4,7 @@
     images/              the images; of the user's own photographs, links to those that can be read
     cameras.json         true cameras of the built-in scene (`pdc_sfm.scenes.read_cameras`); absent for photographs
     pairs.txt            pairs that were matched for the model
-    features.h5          keypoints of the model's images (hloc)          matches.raw/  raw matches with P_R of pairs.txt
+    features.h5          keypoints of the model's images (hloc)          matches.raw/  raw matches with confidence
     matches.h5           matches of pairs.txt (hloc)
     sfm/                 COLMAP model, points.ply, summary.json
     retrieval.txt        pairs `query database`, best first (hloc); of more than 30 photographs, each is a query

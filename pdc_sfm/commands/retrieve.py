@@ -1,6 +1,6 @@
 """Find the database images that show what each query shows: a pair list `query database`, best first, as hloc reads it.
 
-Images are ranked by their number of matches with P_R above a threshold, the query being the reference. Counts are kept
+Images are ranked by their number of matches with confidence above a threshold, the query being the reference. Counts are kept
 beside the output (--counts): an interrupted run continues, another --top counts nothing again. Beside the list stands
 a JSON file of the counts. Queries without a confident match are named and have no row.
 

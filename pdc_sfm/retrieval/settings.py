@@ -20,8 +20,8 @@ class RetrievalSettings:
     mode: Literal["cascade", "exhaustive"] = "cascade"
     min_side: int = 400  # the full network sees images with this smaller side
     max_side: int | None = 1024  # never let the longer side exceed this; null: however long it is
-    radius: float = 1.0  # R in pixels: a match is confident if P_R is above the threshold
-    threshold: float = 0.1  # lowest P_R of a confident match
+    radius: float = 1.0  # R of P_R, pixels; 1 for weights with a confidence head
+    threshold: float = 0.1  # a match is confident if its probability of being right is above this
     candidates: int = 100  # cascade: images of each query, by their pooled features, that the 256-pixel branch sees
     low_radius: float = 4.0  # R of that branch, in its pixels
     best: int = 20  # cascade: of those the best, at least as many as are retrieved, that the full network sees
