@@ -49,6 +49,6 @@ def run(args: argparse.Namespace) -> None:
     print(
         text(summary, f"{len(pairs)} pairs of {args.images}: matches near the epipolar line, pose errors (%, degrees)")
     )
-    print(reliability_table({"all": summary}, "matches", "right, at most"))
+    print(reliability_table({"pose": summary}, "matches", "right"))
     write_json(args.output / "results.json", summary)
     print(args.output / "results.json")

@@ -9,7 +9,7 @@ known; of places set by hand, the share that a match nearby confirms), how many 
 right than wrong, and the error of poses (the larger of rotation and translation, degrees) with its AUC. Then, for each tenth
 of confidence, the share of its matches that is right, and what a threshold there would keep. Of a pose this is known from one
 side: a match within 1 px of its true place lies within sqrt(2) px of the epipolar line, but so does many a wrong one; the
-true share is what is printed or less.
+true share is what is printed or less, and "too sure" is the least by which too much is stated on average.
 
 Example:
   pdc-sfm evaluate pairs --list kitchen/pairs_with_gt.txt --images kitchen/images

@@ -47,15 +47,23 @@ class Calibration:
         """The expected calibration error: |stated - true|, averaged over all that was counted."""
         return float(np.abs(self.sums[:, 1] - self.sums[:, 2]).sum() / max(self.sums[:, 0].sum(), 1))
 
+    @property
+    def excess(self) -> float:
+        """The part of it by which too much was stated: all that counts where only the most that can be right is known."""
+        return float(np.maximum(self.sums[:, 1] - self.sums[:, 2], 0).sum() / max(self.sums[:, 0].sum(), 1))
+
     def summary(self) -> dict[str, Any]:
         """For JSON and tables."""
-        return {"calibration_error": self.error, "calibration": self.rows()}
+        return {"calibration_error": self.error, "calibration_excess": self.excess, "calibration": self.rows()}
 
 
 def reliability_table(
     summaries: Mapping[str, Mapping[str, Any]], of: str = "pixels", right: str = "error < 1 px"
 ) -> str:
-    """Stated and true share of each tenth, a row of tenths for each group, and the expected calibration error (ECE)."""
+    """Stated and true share of each tenth, a row of tenths for each group, and the expected calibration error (ECE).
+
+    The group `pose` knows the most that can be right only: the part of the error is told by which too much was stated.
+    """
     rows = []
     for group, summary in summaries.items():
         for row in summary["calibration"]:
@@ -63,6 +71,7 @@ def reliability_table(
                 tenth = (number(row["stated"], 3), number(row["true"], 3), percent(row["share"]))
                 above = (percent(row["kept"]), number(row["kept_true"], 3))
                 rows.append([group, f"{row['from']:.1f}-{row['to']:.1f}", *tenth, *above])
-        rows.append([group, "ECE", "", number(summary["calibration_error"], 3)])
+        name, measure = ("too sure", "excess") if group == "pose" else ("ECE", "error")
+        rows.append([group, name, "", number(summary[f"calibration_{measure}"], 3)])
     head = ["pairs", "confidence", "stated", right, f"% of {of}", "% from there up", "right of these"]
     return table(head, rows, "Calibration: is the stated probability true?")

@@ -70,6 +70,7 @@ def test_calibration_compares_what_is_stated_with_what_happened():
     assert rows[9] == pytest.approx({"from": 0.9, "to": 1, "share": 2 / 6, "stated": 0.96, "true": 0.5} | last)
     assert np.isnan(rows[5]["stated"])
     assert calibration.error == pytest.approx((4 * 0.2 + 2 * 0.46) / 6)
+    assert calibration.excess == pytest.approx(2 * 0.46 / 6)
     printed = [line.split() for line in reliability_table({"all": calibration.summary()}).splitlines()]
     assert printed[3:] == [
         ["all", "0.0-0.1", "0.050", "0.250", "66.7", "100.0", "0.333"],

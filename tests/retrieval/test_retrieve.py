@@ -202,7 +202,7 @@ def test_lists_may_be_files_lists_with_intrinsics_globs_or_folders(images, tmp_p
 
 def test_settings_out_of_range_are_named(tmp_path):
     for values, text in (
-        ({"threshold": 0.6}, "threshold=0.6"),
+        ({"threshold": 1.0}, "threshold=1.0"),
         ({"best": -1}, "best=-1"),
         ({"min_side": 4}, "min_side=4"),
         ({"precision": "bfloat16", "device": "cpu"}, "precision=bfloat16 is for a GPU"),
