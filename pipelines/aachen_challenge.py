@@ -8,11 +8,11 @@ import logging
 from pathlib import Path
 
 from pdc_sfm.aachen.challenge import check_challenge, night_poses
-from pdc_sfm.aachen.challenge_database import fill_database, verify_database
 from pdc_sfm.aachen.dataset import AachenDataset
 from pdc_sfm.aachen.reference import write_reference
-from pdc_sfm.aachen.registration import register_images, triangulate_database
 from pdc_sfm.colmap.io.results import write_poses
+from pdc_sfm.colmap.mapping.filled_database import fill_database, verify_database
+from pdc_sfm.colmap.mapping.registration import register_images, triangulate_database
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.pipeline.matching import ListMatcher, engine_matcher
 from pdc_sfm.settings import load_settings

@@ -9,17 +9,17 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import pycolmap
-
-from pdc_sfm.aachen.challenge_database import fill_database, verify_database
 from pdc_sfm.aachen.dataset import AachenDataset, LayoutError, check_files, check_images, describe_dataset
-from pdc_sfm.aachen.reference import read_database_images, write_reference
-from pdc_sfm.aachen.registration import register_images, triangulate_database
+from pdc_sfm.aachen.reference import write_reference
 from pdc_sfm.colmap.io.cameras import read_camera_list
+from pdc_sfm.colmap.io.database_images import read_database_images
 from pdc_sfm.colmap.io.inputs import open_inputs
 from pdc_sfm.colmap.io.models import SUMMARY, load_model
 from pdc_sfm.colmap.io.results import write_poses
+from pdc_sfm.colmap.mapping.filled_database import fill_database, verify_database
+from pdc_sfm.colmap.mapping.registration import register_images, triangulate_database
 from pdc_sfm.colmap.quiet import colmap_log
+from pdc_sfm.colmap.types import Rigid3d
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive, file_digest
 from pdc_sfm.paths import keep_apart
@@ -47,7 +47,7 @@ class ChallengeResult:
     """The file to upload, and which night queries are in it."""
 
     path: Path
-    poses: dict[str, pycolmap.Rigid3d]
+    poses: dict[str, Rigid3d]
     unregistered: tuple[str, ...]
     left_out: tuple[str, ...]  # what of the pair list could not be used
 
@@ -156,7 +156,7 @@ def run_challenge(
             return ChallengeResult(result, poses, unregistered, inputs.left_out)
 
 
-def night_poses(model: Path, dataset: AachenDataset) -> tuple[dict[str, pycolmap.Rigid3d], tuple[str, ...]]:
+def night_poses(model: Path, dataset: AachenDataset) -> tuple[dict[str, Rigid3d], tuple[str, ...]]:
     """Poses of the night queries in a model, and those that are not in it."""
     loaded = load_model(model)
     found = {image.name: image for image in (loaded.image(i) for i in loaded.reg_image_ids())}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-import pycolmap
-
+from pdc_sfm.colmap import types
 from pdc_sfm.colmap.io.cameras import make_camera
+from pdc_sfm.colmap.io.posed_model import posed_model
 from pdc_sfm.files import write_text
 from pdc_sfm.scenes import Camera
 
@@ -18,21 +17,15 @@ def intrinsics(camera: Camera) -> tuple[float, float, float, float]:
     return camera.focal, camera.focal, camera.width / 2, camera.height / 2
 
 
-def colmap_camera(camera: Camera) -> pycolmap.Camera:
+def colmap_camera(camera: Camera) -> types.Camera:
     """A scene's camera as COLMAP has it."""
     return make_camera("PINHOLE", camera.width, camera.height, intrinsics(camera))
 
 
-def known_model(cameras: Mapping[str, Camera]) -> pycolmap.Reconstruction:
+def known_model(cameras: Mapping[str, Camera]) -> types.Reconstruction:
     """A model of posed images, without points."""
-    model = pycolmap.Reconstruction()
-    for number, (name, camera) in enumerate(cameras.items(), start=1):
-        own = colmap_camera(camera)
-        own.camera_id = number
-        model.add_camera_with_trivial_rig(own)
-        image = pycolmap.Image(name=name, camera_id=number, image_id=number)
-        model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(np.ascontiguousarray(camera.cam_from_world)))
-    return model
+    poses = {name: camera.cam_from_world for name, camera in cameras.items()}
+    return posed_model(poses, {name: colmap_camera(camera) for name, camera in cameras.items()})
 
 
 def write_queries(path: Path, cameras: Mapping[str, Camera]) -> Path:

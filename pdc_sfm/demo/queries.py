@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pycolmap
 
-from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_parameters, read_camera_list
+from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_of_exif, camera_parameters, read_camera_list
 from pdc_sfm.colmap.io.models import SUMMARY, load_model
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationResult, LocalizationSettings, localize
+from pdc_sfm.colmap.types import Camera, Reconstruction, Rigid3d
 from pdc_sfm.demo.photographs import link_name
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import FormatError, ImageError, UserError
@@ -183,8 +183,8 @@ def _link(folder: Path, files: Mapping[str, Path]) -> None:
 
 
 def _cameras(
-    links: Mapping[str, str], images: Path, listed: Mapping[str, pycolmap.Camera] | None, model: pycolmap.Reconstruction
-) -> tuple[dict[str, pycolmap.Camera], dict[str, str]]:
+    links: Mapping[str, str], images: Path, listed: Mapping[str, Camera] | None, model: Reconstruction
+) -> tuple[dict[str, Camera], dict[str, str]]:
     """Intrinsics by link, and where they are from or why there are none by name."""
     cameras, sources = {}, {}
     for name, link in links.items():
@@ -197,14 +197,11 @@ def _cameras(
     return cameras, sources
 
 
-def _intrinsics(path: Path, model: pycolmap.Reconstruction) -> tuple[pycolmap.Camera, str]:
+def _intrinsics(path: Path, model: Reconstruction) -> tuple[Camera, str]:
     """Of the map's cameras of the image's size, if they agree with each other and with EXIF; else of EXIF."""
     height, width = read_image(path).shape[:2]
-    try:
-        said = pycolmap.infer_camera_from_image(path)
-    except (RuntimeError, ValueError):
-        said = None
-    if said is not None and (not said.has_prior_focal_length or (said.width, said.height) != (width, height)):
+    said = camera_of_exif(path)
+    if said is not None and (said.width, said.height) != (width, height):
         said = None
     same = [camera for camera in model.cameras.values() if (camera.width, camera.height) == (width, height)]
     if same:
@@ -221,7 +218,7 @@ def _intrinsics(path: Path, model: pycolmap.Reconstruction) -> tuple[pycolmap.Ca
     )
 
 
-def _focal_length(camera: pycolmap.Camera) -> float:
+def _focal_length(camera: Camera) -> float:
     """Pixels, the mean of both axes."""
     values = dict(zip(camera_parameters(camera.model_name), camera.params))
     return float(np.mean([values[key] for key in FOCAL_LENGTHS if key in values]))
@@ -234,7 +231,7 @@ def _row(link: str, result: LocalizationResult, source: str) -> Row:
     return Row(False, result.inliers.get(link, 0), source if known else "", result.failed.get(link, source))
 
 
-def _write(output: Path, poses: Mapping[str, pycolmap.Rigid3d], rows: Mapping[str, Row], settings: Any) -> None:
+def _write(output: Path, poses: Mapping[str, Rigid3d], rows: Mapping[str, Row], settings: Any) -> None:
     """results.txt as hloc writes it, with names relative to the folder of queries; results.json: what became of each."""
     lines = []
     for name, pose in poses.items():

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pycolmap
 
 from pdc_sfm.colmap.io.models import load_model, summarize
 from pdc_sfm.colmap.io.results import read_poses
+from pdc_sfm.colmap.types import Reconstruction
 from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall, pose_error
 
 GROUPS = ("day", "night")
 
 
-def model_row(method: str, model: Path | pycolmap.Reconstruction, images: int) -> dict[str, Any]:
+def model_row(method: str, model: Path | Reconstruction, images: int) -> dict[str, Any]:
     """Figures of a model. An image is registered if it sees points of the model: with known poses all have a pose."""
-    model = model if isinstance(model, pycolmap.Reconstruction) else load_model(model)
+    model = model if isinstance(model, Reconstruction) else load_model(model)
     figures = summarize(model, images)
     return {
         "method": method,

@@ -8,10 +8,11 @@ import pycolmap
 import pytest
 from projections import make_scene, write_features, write_matches, write_pairs
 
-from pdc_sfm.aachen.challenge_database import fill_database, verify_database
 from pdc_sfm.aachen.dataset import AachenDataset, check_files, check_images
-from pdc_sfm.aachen.reference import build_reference, read_database_images, read_reference
+from pdc_sfm.aachen.reference import build_reference, read_reference
 from pdc_sfm.colmap.io.cameras import make_camera, read_camera_list
+from pdc_sfm.colmap.io.database_images import read_database_images
+from pdc_sfm.colmap.mapping.filled_database import fill_database, verify_database
 from pdc_sfm.store.pair_lists import read_pairs, unique_pairs
 
 

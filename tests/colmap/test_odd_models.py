@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from odd_input import damaged, damaged_text, examples, in_child
 
-from pdc_sfm.aachen.reference import read_database_images
+from pdc_sfm.colmap.io.database_images import read_database_images
 from pdc_sfm.colmap.io.models import load_model, summarize
 from pdc_sfm.colmap.io.point_lookup import PointLookup
 

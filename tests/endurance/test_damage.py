@@ -9,7 +9,7 @@ from fault_injection import run
 from odd_input import in_child
 from projections import make_scene, write_features, write_matches, write_pairs
 
-from pdc_sfm.aachen.challenge_database import fill_database
+from pdc_sfm.colmap.mapping.filled_database import fill_database
 from pdc_sfm.store.journal import RawStore
 
 NAMES = [f"db/{k}.png" for k in range(3)]

@@ -73,6 +73,23 @@ def make_camera(model: str, width: int, height: int, params: Sequence[float]) ->
     return camera
 
 
+def guess_camera(width: int, height: int) -> pycolmap.Camera:
+    """COLMAP's guess of a camera of which only the size of its images is known."""
+    params = np.array([1.2 * max(width, height), width / 2, height / 2, 0.0])
+    guess = pycolmap.Camera(model="SIMPLE_RADIAL", width=width, height=height, params=params)
+    guess.has_prior_focal_length = False
+    return guess
+
+
+def camera_of_exif(path: Path) -> pycolmap.Camera | None:
+    """The camera of an image file that tells its focal length."""
+    try:
+        camera = pycolmap.infer_camera_from_image(path)
+    except (RuntimeError, ValueError):
+        return None
+    return camera if camera.has_prior_focal_length else None
+
+
 def intrinsic_limits(cameras: Iterable[pycolmap.Camera]) -> tuple[float, float, float]:
     """INTRINSIC_LIMITS, widened to hold what is known of these cameras, from EXIF or because it was given."""
     low, high, extra = INTRINSIC_LIMITS

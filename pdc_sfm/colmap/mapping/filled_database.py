@@ -1,4 +1,4 @@
-"""The challenge's database: a copy of the official one, with our keypoints and matches, verified as COLMAP does."""
+"""A copy of a given database with our keypoints and matches, verified as COLMAP does."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pycolmap
 
-from pdc_sfm.aachen.reference import read_database_images
 from pdc_sfm.colmap.io import database as db
+from pdc_sfm.colmap.io.database_images import read_database_images
 from pdc_sfm.colmap.io.inputs import open_inputs
 from pdc_sfm.files import atomic_path, check_room
 from pdc_sfm.progress import progress
@@ -18,7 +18,7 @@ CHUNK = 200  # pairs verified at a time, so that an interrupted run repeats litt
 
 
 def fill_database(source: Path, target: Path, pairs: Path, features: Path, matches: Path) -> None:
-    """Copy the official database and write keypoints and matches of all pairs into the copy, at once."""
+    """Copy a database and write keypoints and matches of all pairs into the copy, at once."""
     ids = {name: image.image_id for name, image in read_database_images(source).items()}
     with open_inputs(pairs, features, matches) as inputs, db.writing(target), atomic_path(target) as partial:
         shutil.copyfile(source, partial)

@@ -1,4 +1,4 @@
-"""The challenge's two calls of COLMAP: points with fixed cameras, then poses of the queries with fixed intrinsics."""
+"""Two calls of COLMAP on a filled database: points with fixed cameras, then poses of the queries with fixed intrinsics."""
 
 from __future__ import annotations
 
