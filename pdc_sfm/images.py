@@ -9,10 +9,9 @@ import numpy as np
 
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import atomic_path
-from pdc_sfm.paths import check_regular
+from pdc_sfm.paths import IMAGE_SUFFIXES, check_regular
 from pdc_sfm.pixels import Size
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 LARGEST = (1 << 31) - 1  # bytes of a file, as OpenCV counts them
 
 
@@ -53,8 +52,8 @@ def write_image(path: Path | str, image: np.ndarray) -> None:
     import cv2
 
     path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise ImageError(f"cannot write a picture as {path}: end its name with one of {' '.join(SUFFIXES)}")
+    if path.suffix.lower() not in IMAGE_SUFFIXES:
+        raise ImageError(f"cannot write a picture as {path}: end its name with one of {' '.join(IMAGE_SUFFIXES)}")
     ok, data = cv2.imencode(path.suffix, image[..., ::-1] if image.ndim == 3 else image)
     if not ok:
         raise ImageError(f"cannot encode an image as {path.suffix}")
@@ -70,7 +69,7 @@ def list_images(folder: Path | str) -> list[str]:
     folder = Path(folder)
     if not folder.is_dir():
         raise ImageError(f"{folder} is not a folder")
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not path.is_dir())
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES and not path.is_dir())
     return sorted(path.relative_to(folder).as_posix() for path in found)
 
 

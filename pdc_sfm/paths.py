@@ -11,6 +11,9 @@ from pathlib import Path
 from pdc_sfm.errors import OutputError
 
 LARGEST_TEXT = 1 << 30  # characters; a list of ten million pairs has fewer
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+MODEL = tuple(f"{name}.{end}" for name in ("cameras", "images", "points3D", "frames", "rigs") for end in ("bin", "txt"))
+MADE_MODEL = (*MODEL, "database.db", "points.ply", "summary.json", "models")  # by reconstruct and triangulate
 BLOCK = 1 << 20  # characters read at a time
 
 
@@ -63,32 +66,54 @@ def _check_writable(folder: Path) -> None:
 
 def keep_apart(
     *,
-    images: Iterable[Path] = (),
-    inputs: Iterable[Path] = (),
-    outputs: Iterable[Path] = (),
-    replaced: Iterable[Path] = (),
+    images: Iterable[Path | str] = (),
+    inputs: Iterable[Path | str] = (),
+    models: Iterable[Path | str] = (),
+    files: Iterable[Path | str] = (),
+    folders: Iterable[Path | str] = (),
+    replaced: Iterable[Path | str] = (),
 ) -> None:
     """Refuse outputs that are inputs, under whatever name: a link, another spelling, a second name of the same file.
 
-    `images` are folders of images: nothing is written below them, where it would be mixed with the photographs.
-    `inputs` are files and folders that are only read, `outputs` files and folders to be written; of these, `replaced`
-    are removed with all they hold, so that no input may lie in them.
+    `images` are folders of images: below them no folder is written, whose content would be mixed with the photographs,
+    and no picture; another file does no harm there. `inputs` are files, folders and globs, and `models` folders of COLMAP
+    models, that are only read; `files` and `folders` are written; of these, `replaced` are removed with all they hold, so
+    that no input may lie in them.
     """
-    images, replaced = list(images), list(replaced)
-    inputs = [*images, *inputs]
-    for output in (*outputs, *replaced):
-        for path in inputs:
+    image_folders, removed = [Path(path) for path in images], [Path(path) for path in replaced]
+    read = [*image_folders, *(found for path in inputs for found in _existing(Path(path)))]
+    read += [found for path in map(Path, models) for found in (path, *(path / name for name in MODEL))]
+    written = [Path(path) for path in files]
+    for output in (*written, *map(Path, folders), *removed):
+        for path in read:
             if _same(output, path):
                 raise OutputError(f"{output} is an input of this command: choose another output")
-        for folder in images:
-            if any(_same(place, folder) for place in output.resolve().parents):
-                raise OutputError(f"{output} lies in {folder}, which holds images: choose an output outside of it")
-            if output.is_file() and (image := _same_below(output, folder)):
-                raise OutputError(f"{output} is the image {image}: choose another output")
-    for output in replaced:
-        for path in inputs:
+        for folder in image_folders:
+            _keep_from_images(output, folder, output in written)
+    for output in removed:
+        for path in read:
             if any(_same(place, output) for place in path.resolve().parents):
                 raise OutputError(f"{output} is replaced by this command, and {path} lies in it: choose another output")
+
+
+def _existing(path: Path) -> list[Path]:
+    """The files that an argument means, which may be a glob."""
+    return [path] if path.exists() or not path.name else list(path.parent.glob(path.name))
+
+
+def _keep_from_images(output: Path, folder: Path, is_file: bool) -> None:
+    inside = any(_same(place, folder) for place in output.resolve().parents)
+    if inside and not is_file:
+        raise OutputError(
+            f"{output} lies in {folder}, which holds images, and what is written there could be taken for more of them: "
+            "choose a folder outside of it"
+        )
+    if inside and output.suffix.lower() in IMAGE_SUFFIXES:
+        raise OutputError(
+            f"{output} lies in {folder}, which holds images, and would be taken for one: choose an output outside of it"
+        )
+    if output.is_file() and (image := _same_below(output, folder)):
+        raise OutputError(f"{output} is the image {image}: choose another output")
 
 
 def _same(first: Path, second: Path) -> bool:
@@ -102,13 +127,22 @@ def _same(first: Path, second: Path) -> bool:
 
 
 def _same_below(path: Path, folder: Path) -> Path | None:
-    """The file of a folder, or of one below it, that a path leads to as well."""
-    wanted = path.stat()
+    """The image of a folder, or of one below it, that a path leads to as well. A list may name it by any suffix."""
+    wanted, here = path.stat(), path.absolute()
     for place, _, names in os.walk(folder):
         for name in names:
+            found = Path(place, name)
             try:
-                if os.path.samestat(wanted, os.stat(os.path.join(place, name))):
-                    return Path(place, name)
+                if not os.path.samestat(wanted, found.stat()):
+                    continue
             except OSError:  # a link that leads nowhere
                 continue
+            if found.absolute() != here or found.suffix.lower() in IMAGE_SUFFIXES or _begins_as_image(found):
+                return found
     return None
+
+
+def _begins_as_image(path: Path) -> bool:
+    import cv2
+
+    return bool(cv2.haveImageReader(str(path)))

@@ -134,7 +134,7 @@ def run_challenge(
     """
     settings, output = settings or ChallengeSettings(), Path(output)
     check_challenge(dataset)
-    keep_apart(images=[dataset.images], inputs=[dataset.root], outputs=[output])
+    keep_apart(images=[dataset.images], inputs=[dataset.root], folders=[output])
     output.mkdir(parents=True, exist_ok=True)
     run = _ChallengeRun(dataset, output, match, settings)
     features, matches, database = map(run.file, ("features.h5", "matches.h5", "database.db"))

@@ -146,7 +146,7 @@ def run_localization(
     retrieve = Path(retrieve) if isinstance(retrieve, str) else retrieve
     given = retrieve if isinstance(retrieve, Path) else None
     check_localization(dataset, given)
-    keep_apart(images=[dataset.images], inputs=[dataset.root], outputs=[output])
+    keep_apart(images=[dataset.images], inputs=[dataset.root], folders=[output])
     output.mkdir(parents=True, exist_ok=True)
     run = _LocalizationRun(dataset, output, match, retrieve, settings, verbose)
     results = run.file(dataset.result_name(settings.method))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdc_sfm.commands.common import add_settings
-from pdc_sfm.commands.paths import MADE_MODEL, Paths
+from pdc_sfm.commands.paths import Paths
+from pdc_sfm.paths import MADE_MODEL
 
 if TYPE_CHECKING:
     from pdc_sfm.colmap.io.models import MappingResult
@@ -20,6 +22,7 @@ def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> Non
     parser.add_argument("--features", type=Path, required=True, help="feature file (h5)")
     parser.add_argument("--matches", type=Path, required=True, help="match file (h5)")
     parser.add_argument("--output", type=Path, required=True, help="folder of the new model")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if the model is doubtful")
     parser.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
     add_settings(parser, settings)
     inputs = ("pairs", "features", "matches")
@@ -28,10 +31,13 @@ def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> Non
     )
 
 
-def tell(result: MappingResult, output: Path) -> int:
-    """Print the result of a mapping. Returns 1 if something of the input could not be used, or the model is doubtful."""
+def tell(result: MappingResult, output: Path, strict: bool) -> int:
+    """Print the result of a mapping. Returns 1 if something of the input could not be used, or a `strict` user doubts it."""
     result.warn()
     for line in result.remarks:
         print(line)
-    print(f"{result.summary} -> {output}")
-    return 1 if result.left_out or result.doubts else 0
+    print(f"{result.summary} -> {output}", flush=True)
+    if result.doubts:  # at the very end, where it is seen
+        reasons = f"for {len(result.doubts)} reasons" if len(result.doubts) > 1 else "for the reason"
+        print(f"THIS MODEL IS DOUBTFUL, {reasons} above: look at it before you use it (pdc-sfm view)", file=sys.stderr)
+    return 1 if result.left_out or (strict and result.doubts) else 0

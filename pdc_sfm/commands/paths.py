@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdc_sfm.errors import OutputError
-from pdc_sfm.paths import check_output_file, check_output_folder, keep_apart
-
-MODEL = tuple(f"{name}.{end}" for name in ("cameras", "images", "points3D", "frames", "rigs") for end in ("bin", "txt"))
-MADE_MODEL = (*MODEL, "database.db", "points.ply", "summary.json", "models")  # by reconstruct and triangulate
+from pdc_sfm.paths import IMAGE_SUFFIXES, check_output_file, check_output_folder, keep_apart
 
 
 @dataclass(frozen=True)
 class Paths:
     """Names of arguments, by what happens to the paths that they are given. A parser has them as its default `paths`."""
 
-    images: tuple[str, ...] = ()  # folders of images, below which nothing is written
+    images: tuple[str, ...] = ()  # folders of images, below which no folder and no picture is written
     inputs: tuple[str, ...] = ()  # files, folders and globs that are only read
     models: tuple[str, ...] = ()  # folders of COLMAP models that are only read
     guarded: tuple[str, ...] = ()  # files that are only read, which the verb itself keeps apart from what it writes
@@ -40,11 +37,10 @@ class Paths:
             check_output_folder(path)
         keep_apart(
             images=_values(args, self.images),
-            inputs=[
-                *(found for path in _values(args, (*self.inputs, "config")) for found in _existing(path)),
-                *(found for path in _values(args, self.models) for found in (path, *(path / n for n in MODEL))),
-            ],
-            outputs=[*written, *_values(args, self.pictures), *folders],
+            inputs=_values(args, (*self.inputs, "config")),
+            models=_values(args, self.models),
+            files=[*written, *_values(args, self.pictures)],
+            folders=folders,
             replaced=[folder / name for folder in folders for name in self.replaced],
         )
 
@@ -55,13 +51,6 @@ def _values(args: argparse.Namespace, names: Iterable[str]) -> list[Path]:
     return [Path(value) for values in several for value in values if value is not None]
 
 
-def _existing(path: Path) -> list[Path]:
-    """The files that an argument means, which may be a glob."""
-    return [path] if path.exists() or not path.name else list(path.parent.glob(path.name))
-
-
 def _check_picture(path: Path) -> None:
-    from pdc_sfm.images import SUFFIXES
-
-    if path.suffix.lower() not in SUFFIXES:
-        raise OutputError(f"cannot write a picture as {path}: end its name with one of {' '.join(SUFFIXES)}")
+    if path.suffix.lower() not in IMAGE_SUFFIXES:
+        raise OutputError(f"cannot write a picture as {path}: end its name with one of {' '.join(IMAGE_SUFFIXES)}")

@@ -2,6 +2,7 @@
 
 Writes a COLMAP model, its database, points.ply (colored) and summary.json into the output folder, at the end and all
 at once.
+A model that may be nonsense is written too, and said to be doubtful; --strict then ends with exit code 1.
 
 Example:
   pdc-sfm reconstruct --images photos/ --pairs pairs.txt --features feats.h5 --matches matches.h5 --output sfm/ \\
@@ -28,4 +29,4 @@ def run(args: argparse.Namespace) -> int:
     result = reconstruct(
         args.images, args.pairs, args.features, args.matches, Path(args.output), settings, verbose=args.verbose
     )
-    return tell(result, args.output)
+    return tell(result, args.output, args.strict)

@@ -2,6 +2,7 @@
 
 Writes a COLMAP model with the same poses, its database, points.ply (colored) and summary.json into the output folder,
 at the end and all at once.
+A model that may be nonsense is written too, and said to be doubtful; --strict then ends with exit code 1.
 
 Example:
   pdc-sfm triangulate --model known_poses/ --images photos/ --pairs pairs.txt --features feats.h5 \\
@@ -27,4 +28,4 @@ def run(args: argparse.Namespace) -> int:
 
     settings = load_settings(TriangulationSettings, args.config, args.settings)
     inputs = (args.model, args.images, args.pairs, args.features, args.matches)
-    return tell(triangulate(*inputs, args.output, settings, verbose=args.verbose), args.output)
+    return tell(triangulate(*inputs, args.output, settings, verbose=args.verbose), args.output, args.strict)

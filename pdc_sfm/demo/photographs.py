@@ -43,7 +43,7 @@ def run_photographs(
 ) -> RunFolder:
     """Reconstruct a folder of photographs, compare with SIFT, write the report. Stopped, it goes on."""
     settings, images, output = settings or PhotographSettings(), Path(images), Path(output)
-    keep_apart(images=[images], outputs=[output], replaced=[output / "images"])
+    keep_apart(images=[images], folders=[output], replaced=[output / "images"])
     match = match or engine_matcher(settings.match)
     names = _usable_names(images)
     output.mkdir(parents=True, exist_ok=True)

@@ -119,10 +119,9 @@ def match_pairs(
     matches = Path(matches or Path(output) / f"{settings.output}_{stem}.h5")
     raw = matches.with_suffix(".raw")
     listed_in = [Path(pairs)] if isinstance(pairs, Path | str) else []
-    keep_apart(images=[images], inputs=listed_in, outputs=[features, matches], replaced=[raw])
-    keep_apart(
-        inputs=references, outputs=[matches], replaced=[raw]
-    )  # the feature file may be one of them: it is extended
+    keep_apart(images=[images], inputs=listed_in, files=[features, matches], replaced=[raw])
+    # the feature file may be one of these: it is extended
+    keep_apart(inputs=references, files=[matches], replaced=[raw])
     given = GivenKeypoints(references, unique) if references and settings.keypoints == "flow" else None
     made_by = _made_by(settings, matcher, given)
     recorded = {**made_by, "tracks": to_dict(settings.tracks)}

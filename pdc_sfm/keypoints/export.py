@@ -15,6 +15,7 @@ from pdc_sfm.files import exclusive, file_digest
 from pdc_sfm.images import list_images, read_image
 from pdc_sfm.keypoints.detectors import make_detector
 from pdc_sfm.keypoints.types import KeypointSettings
+from pdc_sfm.paths import keep_apart
 from pdc_sfm.progress import progress
 from pdc_sfm.settings import result_settings
 from pdc_sfm.store.feature_parts import FeatureParts, Features
@@ -49,6 +50,7 @@ def export_keypoints(
     """
     images, output = Path(images), Path(output)
     settings = settings or KeypointSettings()
+    keep_apart(images=[images], files=[output])
     wanted = list_images(images) if names is None else list(dict.fromkeys(names))
     if not wanted:
         raise ImageError(f"{images} holds no images")

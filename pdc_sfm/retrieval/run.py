@@ -13,6 +13,7 @@ from pdc_sfm.device import check_device
 from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
+from pdc_sfm.paths import keep_apart
 from pdc_sfm.progress import progress
 from pdc_sfm.retrieval.names import read_names
 from pdc_sfm.retrieval.settings import RetrievalSettings
@@ -78,11 +79,17 @@ def retrieve(
         check_device(settings.device, settings.precision, settings.engine)
     if not images.is_dir():
         raise ImageError(f"{images} is not a folder of images")
+    counts = Path(counts) if counts else output.with_suffix(".counts")
+    keep_apart(
+        images=[images],
+        inputs=[x for x in (queries, database) if isinstance(x, Path | str)],
+        files=[output, output.with_suffix(".json")],
+        folders=[counts, *([codes] if codes else [])],
+    )
     lists = [list(x) if not isinstance(x, Path | str) else read_names(x, images) for x in (queries, database)]
     for query in lists[0]:
         check_listed(query)  # now, not after hours
     check_listed(None, *lists[1])
-    counts = Path(counts) if counts else output.with_suffix(".counts")
     with exclusive(output), ExitStack() as stack:
         job = _RetrievalJob(
             images, *lists, settings, counts, Path(codes) if codes else counts / "codes", network, stack

@@ -91,8 +91,11 @@ def runaway(monkeypatch):
 def test_where_all_intrinsics_run_away_they_are_held_and_that_is_said(tmp_path, capsys):
     arguments = photographs(tmp_path, "straight ahead")
     words = [word for key, value in arguments.items() for word in (f"--{key}", str(value))]
-    assert cli(["reconstruct", *words, "refine_keypoints=false"]) == 1
-    assert "doubtful: the photographs do not tell focal lengths" in capsys.readouterr().err
+    assert cli(["reconstruct", *words, "refine_keypoints=false"]) == 0
+    said = capsys.readouterr().err
+    assert "doubtful: the photographs do not tell focal lengths" in said
+    assert said.splitlines()[-1].startswith("THIS MODEL IS DOUBTFUL")
+    assert cli(["reconstruct", *words, "--strict", "refine_keypoints=false"]) == 1
     model = pycolmap.Reconstruction(arguments["output"])
     assert model.num_reg_images() == 4
     assert {tuple(camera.params) for camera in model.cameras.values()} == {(768, 320, 240, 0)}  # 1.2 times the width

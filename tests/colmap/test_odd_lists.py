@@ -91,9 +91,15 @@ def test_poses_are_read_as_written_or_refused(tmp_path, given_poses):
         assert not path.exists()
         return
     found = read_poses(path)
-    assert len(found) == len(poses)
+    assert list(found) == [name.split("/")[-1] for name in poses]
     for pose, expected in zip(found.values(), poses.values()):
         np.testing.assert_allclose(pose, expected.matrix(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["\ufeff", "\ufeffa.jpg", "q/\ufeffa.jpg"])
+def test_a_name_that_would_be_taken_for_a_mark_of_the_encoding_is_refused(tmp_path, name):
+    with pytest.raises(FormatError, match="cannot begin a line"):
+        write_poses(tmp_path / "r.txt", {name: pycolmap.Rigid3d()})
 
 
 @examples(100)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pdc_sfm.cli import VERBS, main, make_parser
+from pdc_sfm.errors import OutputError
 from pdc_sfm.images import write_image
 
 # Every verb with the paths it is given. The folder of a test holds what `place` makes. OUT is what is tried as output.
@@ -142,8 +143,46 @@ def test_an_input_is_no_output(place, capsys, verb, same, how):
 
 @pytest.mark.parametrize("verb", WITH_IMAGES)
 @pytest.mark.parametrize("output", ["photos/out.png", "photos/deep/er/out.png"])
-def test_nothing_is_written_among_the_images(place, capsys, verb, output):
+def test_no_folder_and_no_picture_is_written_among_the_images(place, capsys, verb, output):
     assert "photos, which holds images" in refused(capsys, verb, output)
+
+
+def test_a_plain_file_among_the_images_does_no_harm(place, capsys):
+    os.chdir("photos")
+    for _ in range(2):  # the second replaces the first's
+        assert main(["pairs", "exhaustive", "--images", ".", "--output", "pairs.txt"]) == 0
+    assert Path("pairs.txt").read_text() == "a.png b.png\n"
+    photograph = Path("a.png").read_bytes()
+    for name in ("copy.dat", "second.txt", "link.txt"):  # images that lists may name, and other names of one
+        Path(name).write_bytes(photograph) if name == "copy.dat" else None
+        os.link("a.png", name) if name == "second.txt" else None
+        Path(name).symlink_to("a.png") if name == "link.txt" else None
+        assert main(["pairs", "exhaustive", "--images", ".", "--output", name]) == 2
+        assert "is the image" in capsys.readouterr().err
+        assert Path(name).read_bytes() == photograph
+
+
+def test_functions_refuse_what_their_verbs_refuse(place):
+    from pdc_sfm.colmap.localization.localize_sfm import localize
+    from pdc_sfm.colmap.mapping.reconstruction import reconstruct
+    from pdc_sfm.colmap.mapping.triangulation import triangulate
+    from pdc_sfm.keypoints.export import export_keypoints
+    from pdc_sfm.retrieval import retrieve
+
+    before, files = content(place), ("pairs.txt", "features.h5", "matches.h5")
+    for call in (
+        lambda: reconstruct("photos", *files, "photos/sfm"),
+        lambda: reconstruct("photos", *files, "photos"),
+        lambda: triangulate("model", "photos", *files, "model"),
+        lambda: localize("model", "*.list", *files, "db.list"),
+        lambda: localize("model", "*.list", *files, "model/points3D.bin"),
+        lambda: retrieve("photos", "names.txt", "*.list", "db.list"),
+        lambda: retrieve("photos", "names.txt", "*.list", "photos/pairs.out"),  # with a folder of counts beside it
+        lambda: export_keypoints("photos", "photos/a.png"),
+    ):
+        with pytest.raises(OutputError):
+            call()
+        assert content(place) == before
 
 
 def test_photographs_where_the_demo_makes_links_are_not_deleted(place, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pdc_sfm.colmap.io.model_files import check_binary_model
 from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers, write_ply
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import FormatError, StorageError, UserError
+from pdc_sfm.paths import MADE_MODEL, keep_apart
 
 log = logging.getLogger(__name__)
 
@@ -124,6 +126,14 @@ def write_model(folder: Path, model: pycolmap.Reconstruction) -> None:
 def named(images: Path | str, features: Path | str) -> dict[str, str]:
     """Where the images and features of a model lie, for those who localize in it."""
     return {"images": str(Path(images).absolute()), "features": str(Path(features).absolute())}
+
+
+def keep_model_apart(
+    images: Path | str, inputs: Iterable[Path | str], output: Path | str, models: Iterable[Path | str] = ()
+) -> None:
+    """Refuse a folder for a new model that would replace or mix with what it is made of."""
+    replaced = [Path(output) / name for name in MADE_MODEL]
+    keep_apart(images=[images], inputs=inputs, models=models, folders=[output], replaced=replaced)
 
 
 def save_model(

@@ -14,7 +14,7 @@ import pycolmap
 from pdc_sfm.errors import FormatError, SettingsError
 from pdc_sfm.files import atomic_path, write_text
 from pdc_sfm.paths import read_text
-from pdc_sfm.store.pair_lists import check_name
+from pdc_sfm.store.pair_lists import BOM, check_name
 
 
 def result_names(queries: Iterable[str], prepend_camera_name: bool = False) -> dict[str, str]:
@@ -40,6 +40,8 @@ def write_poses(path: Path | str, poses: Mapping[str, pycolmap.Rigid3d], prepend
         if names[query].split() != [names[query]]:
             raise FormatError(f"'{query}' cannot stand in a results file, which separates words by blanks: rename it")
         check_name(query)
+        if names[query].startswith(BOM):  # who reads the file takes it for a mark of its encoding
+            raise FormatError(f"{query!a} cannot begin a line of a results file: rename it")
         if not np.isfinite(numbers).all():
             raise FormatError(f"the pose of {query} is not a number")
         lines.append(" ".join((names[query], *(repr(float(n)) for n in numbers))) + "\n")
@@ -81,8 +83,14 @@ def _parse_pose(words: list[str]) -> np.ndarray | None:
     return np.asarray(pycolmap.Rigid3d(rotation, numbers[4:]).matrix())
 
 
+def log_files(results: Path | str) -> tuple[Path, Path]:
+    """The files beside the results that tell how each was found: for hloc's tools, and for everyone else."""
+    return Path(f"{results}_logs.pkl"), Path(f"{results}_logs.json")
+
+
 def write_logs(results: Path | str, logs: Mapping[str, Any], record: Mapping[str, Any]) -> None:
     """`{results}_logs.pkl` for hloc's tools, and `{results}_logs.json`, which is safe to read, for everyone else."""
-    with atomic_path(f"{results}_logs.pkl") as partial:
+    pickled, readable = log_files(results)
+    with atomic_path(pickled) as partial:
         partial.write_bytes(pickle.dumps(dict(logs)))
-    write_text(f"{results}_logs.json", json.dumps(record, indent=1) + "\n")
+    write_text(readable, json.dumps(record, indent=1) + "\n")

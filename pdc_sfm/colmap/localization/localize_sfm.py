@@ -14,12 +14,13 @@ from pdc_sfm.colmap.io.cameras import read_camera_list
 from pdc_sfm.colmap.io.database import in_threads
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.io.point_lookup import PointLookup
-from pdc_sfm.colmap.io.results import result_names, write_logs, write_poses
+from pdc_sfm.colmap.io.results import log_files, result_names, write_logs, write_poses
 from pdc_sfm.colmap.localization.log import hloc_log, json_record
 from pdc_sfm.colmap.localization.query import LocalizedQuery, PoseSettings, Query, localize_query
 from pdc_sfm.colmap.options import thread_count
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive
+from pdc_sfm.paths import keep_apart
 from pdc_sfm.pixels import to_colmap
 from pdc_sfm.progress import progress
 from pdc_sfm.settings import require, to_dict
@@ -71,6 +72,11 @@ def localize(
 ) -> LocalizationResult:
     """Localize queries (a list with intrinsics) by their matches with retrieved images; write poses and logs."""
     settings = settings or LocalizationSettings()
+    keep_apart(
+        inputs=[features, matches, retrieval, *([] if isinstance(queries, Mapping) else [queries])],
+        models=[] if isinstance(reference, pycolmap.Reconstruction) else [reference],
+        files=[results, *log_files(results)],
+    )
     cameras = queries if isinstance(queries, Mapping) else read_camera_list(queries)
     result_names(cameras, settings.prepend_camera_name)
     retrieved = read_retrieval(retrieval)

@@ -18,6 +18,7 @@ from pdc_sfm.colmap.io.models import (
     SUMMARY,
     MappingResult,
     ReconstructionError,
+    keep_model_apart,
     named,
     save_model,
     summarize,
@@ -100,6 +101,7 @@ def reconstruct(
     settings, images = settings or ReconstructionSettings(), Path(images)
     if not images.is_dir():
         raise ImageError(f"{images} is not a folder of images")
+    keep_model_apart(images, (pairs, features, matches), output)
     chosen = None if image_list is None else set(image_list)
     with (
         exclusive(output),

@@ -18,6 +18,7 @@ from pdc_sfm.colmap.io.models import (
     SUMMARY,
     MappingResult,
     ReconstructionError,
+    keep_model_apart,
     load_model,
     named,
     save_model,
@@ -74,6 +75,8 @@ def triangulate(
 ) -> MappingResult:
     """Triangulate matches between the posed images of `reference`. The model in `output` has the same poses."""
     settings = settings or TriangulationSettings()
+    given = () if isinstance(reference, pycolmap.Reconstruction) else (reference,)
+    keep_model_apart(images, (pairs, features, matches), output, given)
     if isinstance(reference, pycolmap.Reconstruction):
         reference = pycolmap.Reconstruction(reference)  # it will be filled with points
     else:
