@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 import pycolmap
 from data import DATA, needed
+from sift_baseline import map_sift, reconstruct_sift
 
 from pdc_sfm.colmap.io.cameras import CameraSettings, make_camera
 from pdc_sfm.colmap.io.models import ReconstructionError, load_model, model_poses, summarize
@@ -31,7 +32,6 @@ from pdc_sfm.colmap.io.pointcloud import read_ply
 from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.colmap.localization.query import PoseSettings, Query, localize_query
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
-from pdc_sfm.colmap.mapping.sift_baseline import map_sift, reconstruct_sift
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.render import draw, overview
 from pdc_sfm.engine.pairing import exhaustive_pairs

@@ -214,10 +214,12 @@ def aggregation(matches: int = 1_000_000) -> tuple[float, float, bool]:
 def engine(weights: str | None, side: int) -> dict[str, float]:
     """Seconds of all pairs of 12 images with the codes kept, and encoding both images of every pair."""
     from pdc_sfm.dense.settings import DenseSettings
-    from pdc_sfm.engine.loop import match_missing
+    from pdc_sfm.engine.loop import match_on
+    from pdc_sfm.engine.work import PairWork
     from pdc_sfm.images import write_image
     from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.store.journal import open_raw_store
+    from pdc_sfm.workers import LocalPool
 
     matcher = load_matcher(weights, PairSettings(DenseSettings(min_side=side)))
     rng = np.random.default_rng(0)
@@ -229,9 +231,10 @@ def engine(weights: str | None, side: int) -> dict[str, float]:
         pairs = [(a, b) for a in names for b in names if a < b]
         seconds = {}
         for label, room in (("engine", 10**10), ("encode per pair", 0)):
-            with open_raw_store(folder / label, {}) as store:
+            work = functools.partial(PairWork, folder, matcher, memory=room)
+            with open_raw_store(folder / label, {}) as store, LocalPool(work) as pool:
                 start = time.perf_counter()
-                report = match_missing(pairs, folder, matcher, store, memory=room)
+                report = match_on(pool, pairs, store, memory=room)
                 seconds[label] = time.perf_counter() - start
             print(f"  {label:16} {len(pairs) / seconds[label]:.2f} pairs/s, {report.encoded} encodings")
     print(f"  {seconds['encode per pair'] / seconds['engine']:.2f} times faster")

@@ -121,7 +121,7 @@ class Bench:
         place = {name: k for k, name in enumerate(self.data.database)}
         ranked = {}
         for query in self.data.queries:
-            counts = {image.name: image.count for result in results for image in result.found[query]}
+            counts = {image.name: image.matches for result in results for image in result.found[query]}
             ranked[query] = sorted(counts, key=lambda name: (-counts[name], place[name]))
         return ranked
 

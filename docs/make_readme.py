@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 1456
-GROUND = 255
 
 
 def main() -> None:
@@ -184,7 +182,6 @@ def pair_sheet(run: Path) -> np.ndarray:
 
 def report_picture(run: Path) -> np.ndarray | None:
     """The report on a laptop and on a phone; None without chromium."""
-    sys.path.insert(0, str(ROOT / "tests"))
     from browser import Browser, find_chromium
 
     from pdc_sfm.images import read_image, resize_image

@@ -80,8 +80,9 @@ def _watch(listen: int, receive: object, ended: threading.Event, lost: list[int]
             if heard[0] in (signal.SIGTERM, signal.SIGINT) and signal.getsignal(heard[0]) is receive:
                 until = time.monotonic() + PATIENCE
                 while not ended.wait(AGAIN) and time.monotonic() < until:
-                    if lost:
-                        signal.pthread_kill(threading.main_thread().ident, lost.pop())
+                    main = threading.main_thread().ident
+                    if lost and main is not None:
+                        signal.pthread_kill(main, lost.pop())
                 if not ended.is_set() and signal.getsignal(heard[0]) is receive:
                     print(f"\npdc-sfm: {Interrupted(heard[0], continues)}", file=sys.stderr, flush=True)
                     os._exit(128 + heard[0])

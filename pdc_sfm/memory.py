@@ -7,7 +7,7 @@ import ctypes
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # of malloc.h
 LARGEST_BLOCK = 32 << 20  # the most that malloc lets this threshold be
-MOST_KEPT = 512 << 20
+MOST_KEPT = 512 << 20  # bytes: what is freed beyond them goes back to the system
 
 
 def keep_freed(everything: bool = False) -> bool:

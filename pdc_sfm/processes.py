@@ -13,7 +13,7 @@ import os
 import queue
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -34,7 +34,7 @@ def in_order(
     step: int = 1,
     workers: int = 0,
     prefetch: int = 2,
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """make(start), make(start + step), ... up to `stop` (None: for ever), whatever the number of workers.
 
     With workers `make` and what it returns must be picklable, and a script must guard its main part, as multiprocessing

@@ -22,7 +22,10 @@ from typing import Any, TypeVar
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.paths import read_text
 
-T = TypeVar("T")
+if typing.TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 logger = logging.getLogger(__name__)
 SPEED_ONLY = ("device", "memory", "readers", "batch", "coarse_batch", "engine", "ray", "threads")  # wherever they stand
 LARGEST_CONFIG = 1 << 20  # characters
@@ -155,11 +158,6 @@ def _load_yaml(text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        yaml_implicit_resolvers: typing.ClassVar = {
-            first: [(tag, pattern) for tag, pattern in found if not tag.endswith((":int", ":timestamp"))]
-            for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
         def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
             if self.check_event(yaml.AliasEvent):  # ten lines of them can stand for more than fits in memory
                 raise yaml.YAMLError("write out what `*` stands for: settings know no aliases")
@@ -172,6 +170,10 @@ def _load_yaml(text: str) -> Any:
                     raise yaml.YAMLError(f"`{name}` stands there twice")
             return super().construct_mapping(node, deep)
 
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in found if not tag.endswith((":int", ":timestamp"))]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
     Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"-?(0|[1-9][0-9]*)$"), list("-0123456789"))
     return yaml.load(text, Loader)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-RATIO = 0.8
-MOST_KEYPOINTS = 8192
+RATIO = 0.8  # of the nearest to the second distance (Lowe 2004, Sec. 7.1)
+MOST_KEYPOINTS = 8192  # COLMAP's default
 LEAST = 2  # keypoints an image must have
 
 

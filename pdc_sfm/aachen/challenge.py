@@ -116,8 +116,8 @@ class _ChallengeRun:
         triangulate_database(empty, database, self.dataset.images, output, self.settings.seed, self.settings.threads)
 
     def register(self) -> None:
-        files = map(self.file, ("sfm_database", "database.db", "sfm_registered"))
-        register_images(*files, self.settings.seed, self.settings.threads)
+        model, database, registered = map(self.file, ("sfm_database", "database.db", "sfm_registered"))
+        register_images(model, database, registered, self.settings.seed, self.settings.threads)
 
 
 def run_challenge(

@@ -8,7 +8,6 @@ from typing import Literal
 
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import file_digest
-from pdc_sfm.store.pair_lists import read_pairs
 
 Version = Literal["1.0", "1.1"]
 VERSIONS: tuple[Version, ...] = ("1.0", "1.1")
@@ -121,8 +120,3 @@ def check_images(dataset: AachenDataset, names: list[str]) -> list[str]:
         f"{len(some)} images of {folder or 'the dataset'}: expected at {dataset.images / folder} (first: {some[0]})"
         for folder, some in sorted(absent.items())
     ]
-
-
-def listed_images(pairs: Path) -> list[str]:
-    """All images of a pair list, once each."""
-    return sorted({name for pair in read_pairs(pairs) for name in pair})

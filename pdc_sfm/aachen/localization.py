@@ -104,8 +104,16 @@ class _LocalizationRun:
         self.match(self.dataset.images, *map(self.file, ("pairs-db.txt", "features.h5", "matches.h5")))
 
     def triangulate(self) -> None:
-        reference, *inputs, sfm = map(self.file, ("sfm_reference", "pairs-db.txt", "features.h5", "matches.h5", "sfm"))
-        triangulate(reference, self.dataset.images, *inputs, sfm, self.settings.triangulation, verbose=self.verbose)
+        triangulate(
+            self.file("sfm_reference"),
+            self.dataset.images,
+            self.file("pairs-db.txt"),
+            self.file("features.h5"),
+            self.file("matches.h5"),
+            self.file("sfm"),
+            self.settings.triangulation,
+            verbose=self.verbose,
+        )
 
     def find_pairs(self) -> None:
         """Database images for each query, of the given list or found now."""
@@ -119,12 +127,13 @@ class _LocalizationRun:
 
     def match_queries(self) -> None:
         """With the keypoints of the model, which stay as they are."""
-        outputs = map(self.file, ("pairs-query.txt", "features-query.h5", "matches-query.h5"))
-        self.match(self.dataset.images, *outputs, self.file("features.h5"))
+        pairs, features, matches = map(self.file, ("pairs-query.txt", "features-query.h5", "matches-query.h5"))
+        self.match(self.dataset.images, pairs, features, matches, self.file("features.h5"))
 
     def localize(self, results: Path) -> LocalizationResult:
-        inputs = map(self.file, ("pairs-query.txt", "features-query.h5", "matches-query.h5"))
-        return localize(self.file("sfm"), self.dataset.queries, *inputs, results, self.settings.localization)
+        pairs, features, matches = map(self.file, ("pairs-query.txt", "features-query.h5", "matches-query.h5"))
+        sfm, queries = self.file("sfm"), self.dataset.queries
+        return localize(sfm, queries, pairs, features, matches, results, self.settings.localization)
 
 
 def run_localization(

@@ -29,8 +29,9 @@ class VerbParser(argparse.ArgumentParser):
         """Each group of settings: an object of its defaults, and what there is to say."""
         found = {}
         for title, target in self.targets.items():
-            make = _imported(target) if isinstance(target, str) else target
-            default = load_settings(make, preset_path(self.preset, self.group)) if self.preset else make()
+            default = (_imported(target) if isinstance(target, str) else target)()
+            if self.preset:
+                default = load_settings(type(default), preset_path(self.preset, self.group), default=default)
             prefix = f"{title}." if title.isidentifier() else ""
             found[title] = default, describe(default, prefix)
         return found

@@ -44,15 +44,15 @@ def run(args: argparse.Namespace) -> int:
 
         settings = demo_settings(args.config, args.settings)
         weights_path(settings.match.weights)  # says at once if the model is missing
-        work = functools.partial(run_scene, args.output, settings)
+        work, report_wanted = functools.partial(run_scene, args.output, settings), settings.report
     else:
         from pdc_sfm.demo import PhotographSettings, run_photographs
 
-        settings = load_settings(PhotographSettings, args.config, args.settings)
-        work = functools.partial(run_photographs, args.images, args.output, settings)
+        chosen = load_settings(PhotographSettings, args.config, args.settings)
+        work, report_wanted = functools.partial(run_photographs, args.images, args.output, chosen), chosen.report
     with run_log(args.output / LOG):
         folder = work()
     report = folder / "report.html"
     print(f"\n{format_table(folder.record['metrics'])}\n")
-    print(f"report: {report}" if settings.report and report.is_file() else f"results: {folder.path}")
+    print(f"report: {report}" if report_wanted and report.is_file() else f"results: {folder.path}")
     return 0

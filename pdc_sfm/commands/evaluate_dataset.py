@@ -20,13 +20,14 @@ from __future__ import annotations
 import argparse
 import functools
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pdc_sfm.commands.common import add_device, add_settings
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
-NAMES = ("megadepth", "robotcar", "eth3d", "kitti", "hpatches", "hpatches240", "yfcc", "scannet")
+if TYPE_CHECKING:
+    from pdc_sfm.matcher import Matcher
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -126,7 +127,7 @@ def _settings(args: argparse.Namespace) -> Any:
     return load_settings(type(default), args.config, args.settings, default)
 
 
-def _matcher(args: argparse.Namespace, settings):
+def _matcher(args: argparse.Namespace, settings: Any) -> Matcher:
     from pdc_sfm.matcher import PairSettings, load_matcher
 
     chosen = {"dense": settings.dense}
@@ -135,7 +136,7 @@ def _matcher(args: argparse.Namespace, settings):
     return load_matcher(args.weights, PairSettings(**chosen), args.device)
 
 
-def _write(args: argparse.Namespace, settings, summary: dict) -> None:
+def _write(args: argparse.Namespace, settings: Any, summary: dict) -> None:
     from pdc_sfm.evaluation.tables import write_json
     from pdc_sfm.settings import to_dict
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pdc_sfm.commands.common import add_device, add_settings
 from pdc_sfm.commands.paths import Paths
+
+if TYPE_CHECKING:
+    from pdc_sfm.matches.types import RawMatches
 
 FEWEST = 16  # matches of which it is said how many agree: any eight do
 EPIPOLAR = 2.0  # px
@@ -33,17 +37,19 @@ def run(args: argparse.Namespace) -> None:
     from pdc_sfm.settings import load_settings
 
     settings = load_settings(PairSettings, args.config, args.settings)
-    images = [read_image(path) for path in (args.image0, args.image1)]
-    result = match_images(*images, matcher=load_matcher(args.weights, settings, args.device))
+    image0, image1 = read_image(args.image0), read_image(args.image1)
+    result = match_images(image0, image1, matcher=load_matcher(args.weights, settings, args.device))
     select = settings.select
-    picture = pair_picture(*images, result.matches, result.forward, radius=select.radius, threshold=select.threshold)
+    picture = pair_picture(
+        image0, image1, result.matches, result.forward, radius=select.radius, threshold=select.threshold
+    )
     write_image(args.output, picture)
     print(f"{len(result.matches)} matches by {result.forward.method}{agreement(result.matches)} -> {args.output}")
     if settings.dense.method == "direct" and len(result.matches) < settings.dense.min_matches:
         print("few: dense.method=search also finds turned and zoomed images")
 
 
-def agreement(matches) -> str:
+def agreement(matches: RawMatches) -> str:
     """How many of the matches one epipolar geometry explains: without true cameras the best sign that they are right."""
     import cv2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ class Method:
             ("localize", result_settings(s.localization), ("results.txt",), "", self._localize),
         ):
             paths, more = [self.file(output) for output in outputs], [self.file(rest)] if rest else []
-            chain.run(self.prefix + step, settings, paths, lambda work=work: work(scene), more)
+            chain.run(self.prefix + step, settings, paths, functools.partial(work, scene), more)
 
     def row(self, scene: Scene) -> dict[str, Any]:
         """Its row of the table."""

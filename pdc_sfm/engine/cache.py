@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pdc_sfm.errors import SettingsError
 
-NEVER = 1 << 62
+NEVER = 1 << 62  # later than any step of a plan
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pdc_sfm.engine.order import order_pairs
-from pdc_sfm.engine.work import Done, MatchMany, PairMatcher, PairWork, Plan
+from pdc_sfm.engine.work import Done, Plan
 from pdc_sfm.engine.writer import Writer
 from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import Pair
-from pdc_sfm.workers import LocalPool, Pool
+from pdc_sfm.workers import Pool
 
 
 @dataclass
@@ -31,24 +30,6 @@ class LoopReport:
     bad: dict[str, str] = field(default_factory=dict)  # image -> what is wrong with it
     skipped: list[Pair] = field(default_factory=list)  # pairs left out for it
     remarks: dict[str, None] = field(default_factory=dict)  # what the user should know, in order
-
-
-def match_missing(
-    pairs: Sequence[Pair],
-    folder: Path,
-    matcher: PairMatcher,
-    store: RawStore,
-    *,
-    memory: int,
-    readers: int = 2,
-    batch: int = 1,
-    strict: bool = False,
-    match_many: MatchMany | None = None,
-) -> LoopReport:
-    """Match the pairs that the store lacks, in this process. A bad image costs its pairs, or ends a `strict` run."""
-    options = {"memory": memory, "readers": readers, "batch": batch, "strict": strict, "match_many": match_many}
-    with LocalPool(lambda: PairWork(folder, matcher, **options), batch) as pool:
-        return match_on(pool, pairs, store, memory=memory)
 
 
 def match_on(pool: Pool, pairs: Sequence[Pair], store: RawStore, *, memory: int, bar: Any = None) -> LoopReport:
@@ -96,7 +77,8 @@ class _Loop:
         """Keep what a block found."""
         done.finish()
         for found in done.found:
-            self.store.append(*found)
+            assert not callable(found.matches)
+            self.store.append(found.pair, found.matches, found.sizes)
         report = self.report
         report.pairs += len(done.found)
         report.encoded += len(done.encoded)

@@ -6,23 +6,22 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
+from typing import Generic, TypeVar
 
-import numpy as np
-
-from pdc_sfm.images import read_image
+Read = TypeVar("Read")  # what is made of an image: its pixels, for one
 
 
-class ReadAhead:
+class ReadAhead(Generic[Read]):
     """Reads images of a folder in threads, at most `ahead` at a time beyond those taken."""
 
-    def __init__(self, folder: Path, threads: int, read: Callable[[Path], np.ndarray] = read_image):
+    def __init__(self, folder: Path, threads: int, read: Callable[[Path], Read]):
         self.folder = folder
         self.ahead = 2 * threads
         self._read = read
         self._pool = ThreadPoolExecutor(threads, "read") if threads else None
-        self._pending: dict[str, Future[np.ndarray]] = {}
+        self._pending: dict[str, Future[Read]] = {}
 
-    def __enter__(self) -> ReadAhead:
+    def __enter__(self) -> ReadAhead[Read]:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -50,7 +49,7 @@ class ReadAhead:
         if self._pool is not None and name not in self._pending:
             self._pending[name] = self._pool.submit(self._read, self.folder / name)
 
-    def take(self, name: str) -> np.ndarray:
-        """The image, (H, W, 3) uint8; raises ImageError if it cannot be read."""
+    def take(self, name: str) -> Read:
+        """What was read; raises ImageError if that cannot be."""
         future = self._pending.pop(name, None)
         return self._read(self.folder / name) if future is None else future.result()

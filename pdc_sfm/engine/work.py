@@ -15,6 +15,7 @@ from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.images import read_image
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
+from pdc_sfm.store.journal import MatchCount
 from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.workers import Block
 
@@ -35,7 +36,8 @@ class PairMatcher(Protocol):
     def match(self, code0: Any, code1: Any) -> RawMatches: ...
 
 
-MatchMany = Callable[[Sequence[Pair], Sequence[tuple[Any, Any]]], Sequence[RawMatches | Callable[[], RawMatches]]]
+Matched = RawMatches | MatchCount  # in full, or only how many
+MatchMany = Callable[[Sequence[Pair], Sequence[tuple[Any, Any]]], Sequence[Matched | Callable[[], Matched]]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class FoundMatches(NamedTuple):
     """The matches of a pair, or what is called for them (`Done.finish`)."""
 
     pair: Pair
-    matches: RawMatches | Callable[[], RawMatches]
+    matches: Matched | Callable[[], Matched]
     sizes: tuple[Size, Size]  # (width, height) of both images
 
 
@@ -221,7 +223,7 @@ class PairWork:
             done.found.append(FoundMatches(pair, matches, (self._sizes[pair[0]], self._sizes[pair[1]])))
         waiting.clear()
 
-    def _match_one(self, pair: Pair, codes: tuple[Any, Any], done: Done) -> RawMatches | Callable[[], RawMatches]:
+    def _match_one(self, pair: Pair, codes: tuple[Any, Any], done: Done) -> Matched | Callable[[], Matched]:
         return self._sparing(lambda: self._match_many([pair], [codes])[0], " ".join(pair), done)
 
     def _sparing(self, work: Callable[[], T], what: str, done: Done) -> T:
@@ -253,8 +255,8 @@ def _match_many(matcher: PairMatcher) -> MatchMany:
     """Pairs through `begin` or `match_batch` where the matcher has it, one by one otherwise."""
     begin, together = getattr(matcher, "begin", None), getattr(matcher, "match_batch", None)
 
-    def match(_: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> Sequence[RawMatches | Callable[[], RawMatches]]:
-        if begin is not None and matcher.asynchronous:
+    def match(_: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> Sequence[Matched | Callable[[], Matched]]:
+        if begin is not None and getattr(matcher, "asynchronous", False):
             return begin(codes)
         if together is not None and len(codes) > 1:
             return together(codes)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pdc_sfm.evaluation.tables import number, percent, table
 
-BINS = 10
+BINS = 10  # of equal width, as in the reliability diagrams of Niculescu-Mizil and Caruana 2005
 
 
 @dataclass

@@ -117,7 +117,9 @@ def open_parts(name: str, folder: Path, pairs: Path | None, images: Path | None)
     if name == "eth3d":
         return {f"interval {k}": listed for k, listed in eth3d.eth3d_pairs(folder).items()}
     if name == "hpatches240":
-        return {"all": hpatches.dense_pairs(folder, FLOW_DATASETS[name].protocol.exact)}
+        size = FLOW_DATASETS[name].protocol.exact
+        assert size is not None
+        return {"all": hpatches.dense_pairs(folder, size)}
     if name == "kitti":
         return {_kitti_year(folder): kitti.kitti_pairs(folder)}
     listed, shown = {"megadepth": ("test1600Pairs.csv", "test1600Pairs"), "robotcar": ("test6511.csv", "images")}[name]

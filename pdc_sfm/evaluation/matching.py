@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 
 import numpy as np
 
 MMA_THRESHOLDS = tuple(float(t) for t in range(1, 11))
-MOST_MATCHES = 2000
+MOST_MATCHES = 2000  # of a pair, the most confident: sparse methods are usually compared with 2,000 keypoints
 
 
 def most_confident(scores: np.ndarray, count: int = MOST_MATCHES) -> np.ndarray:
@@ -27,14 +27,3 @@ def mean_matching_accuracy(errors: Sequence[np.ndarray], thresholds: Sequence[fl
     if not errors:
         return np.full(len(thresholds), np.nan)
     return np.mean([matching_accuracy(pair, thresholds) for pair in errors], axis=0)
-
-
-def retrieval_recall(
-    retrieved: Mapping[str, Sequence[str]], relevant: Mapping[str, Set[str]], counts: Sequence[int] = (1, 5, 10)
-) -> tuple[float, ...]:
-    """Recall@N: the share of queries with a relevant image among their first N. Queries without any are not asked."""
-    queries = [name for name, images in relevant.items() if images]
-    if not queries:
-        raise ValueError("recall of no queries is undefined")
-    hits = [[bool(relevant[q] & set(retrieved.get(q, ())[:n])) for q in queries] for n in counts]
-    return tuple(float(np.mean(hit)) for hit in hits)

@@ -115,7 +115,7 @@ def pose_errors(
         factor = np.array([seen[0] / size[0], seen[1] / size[1]])
         points.append(to_colmap(xy.astype(np.float64)) * factor)
         intrinsics.append(np.diag([*factor, 1.0]) @ matrix)
-    found = estimate_relative_pose(*points, *intrinsics, settings.pose)
+    found = estimate_relative_pose(points[0], points[1], intrinsics[0], intrinsics[1], settings.pose)
     if found is None:
         return float("inf"), float("inf")
     return relative_pose_error(found.cam1_from_cam0, pair.cam1_from_cam0)

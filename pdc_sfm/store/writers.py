@@ -6,7 +6,7 @@ import contextlib
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +107,3 @@ def digest(*parts: Any) -> str:
     for part in parts:
         total.update(part.tobytes() if isinstance(part, np.ndarray) else json.dumps(part, sort_keys=True).encode())
     return total.hexdigest()[:16]
-
-
-def pairs_digest(pairs: Iterable[tuple[str, str]]) -> str:
-    """A fingerprint of a set of pairs, whatever their order in the list."""
-    return digest(sorted(pairs))

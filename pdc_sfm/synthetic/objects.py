@@ -39,10 +39,13 @@ class MovingObject:
 
     def query_from_reference(self) -> np.ndarray:
         """(2, 3): the object's own motion, the foreground flow of the paper (case C only)."""
+        assert self.query_from_cutout is not None
+        assert self.reference_from_cutout is not None
         return compose(self.query_from_cutout, invert(self.reference_from_cutout))
 
-    def covers(self, image_from_cutout: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """(..., 2) image points -> (...) bool: on the object."""
+    def covers(self, image_from_cutout: np.ndarray | None, points: np.ndarray) -> np.ndarray:
+        """(..., 2) image points -> (...) bool: on the object, which is seen in that image."""
+        assert image_from_cutout is not None
         at = transform(invert(image_from_cutout), points)
         alpha = np.ascontiguousarray(self.rgba[..., 3])
         rows = [at] if at.ndim == 3 else [row[None] for row in np.split(at, range(LONGEST_ROW, len(at), LONGEST_ROW))]

@@ -71,9 +71,10 @@ def make_pair(
     frame = ImageFrame(*settings.size)
     index = int(rng.integers(len(photos)))
     if rng.random() < settings.unrelated:
-        images = [_lone_view(photos[i], frame, settings, rng) for i in (index, photos.other(index, rng))]
+        first = _lone_view(photos[index], frame, settings, rng)
+        second = _lone_view(photos[photos.other(index, rng)], frame, settings, rng)
         nowhere = np.zeros(settings.size, bool)
-        return SyntheticPair(*images, np.zeros((*settings.size, 2), np.float32), nowhere, nowhere.copy(), True)
+        return SyntheticPair(first, second, np.zeros((*settings.size, 2), np.float32), nowhere, nowhere.copy(), True)
 
     photo = _flipped(photos[index], settings, rng)
     warp, pose = random_warp(frame, settings.warp, rng)

@@ -48,7 +48,7 @@ def random_residual(frame: ImageFrame, settings: PerturbationSettings, rng: np.r
     return residual * min(1.0, settings.max_slope / slope)
 
 
-def soft_mask(frame: ImageFrame, center: tuple[float, float], deviation: float) -> np.ndarray:
+def soft_mask(frame: ImageFrame, center: np.ndarray, deviation: float) -> np.ndarray:
     """A Gaussian scaled to 2 and clipped to 1: (H, W) float32, one in the middle, falling smoothly to zero."""
     x = np.exp(-((np.arange(frame.width, dtype=np.float32) - center[0]) ** 2) / (2 * deviation**2))
     y = np.exp(-((np.arange(frame.height, dtype=np.float32) - center[1]) ** 2) / (2 * deviation**2))

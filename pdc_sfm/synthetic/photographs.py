@@ -18,7 +18,7 @@ from pdc_sfm.paths import check_regular
 
 MIN_SIDE = 96  # pixels; smaller photographs cannot fill a training image
 MAX_SIDE = 1024  # larger ones are shrunk on reading
-VALIDATION_SHARE = 0.03
+VALIDATION_SHARE = 0.03  # of the photographs, drawn by their names: what is validated was never trained with
 
 
 def held_out(name: str) -> bool:

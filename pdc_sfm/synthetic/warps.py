@@ -6,6 +6,7 @@ A warp is a function, evaluated exactly at any point, so perturbations compose w
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -172,7 +173,7 @@ def project(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
     return cv2.perspectiveTransform(flat, matrix).reshape(points.shape)
 
 
-def jacobian(function, point: np.ndarray, step: float = 0.5) -> np.ndarray:
+def jacobian(function: Callable[[np.ndarray], np.ndarray], point: np.ndarray, step: float = 0.5) -> np.ndarray:
     """(2, 2) derivative of a map at one point, by central differences of `step` pixels."""
     offsets = np.array([[step, 0], [-step, 0], [0, step], [0, -step]], np.float32)
     xp, xm, yp, ym = function((point + offsets).astype(np.float32)).astype(np.float64)

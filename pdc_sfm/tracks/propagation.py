@@ -11,9 +11,9 @@ import numpy as np
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.tracks.spatial import GridKNN
 
-NEIGHBORS = 10
-FEWEST = 8  # matches of a pair, below which nothing is propagated
-MIN_SHARE = 0.5  # of the neighbors' weight that must agree with the fit
+NEIGHBORS = 10  # an affine function has three unknowns a coordinate: half of these (MIN_SHARE) still determine it
+FEWEST = 8  # matches of a pair, of which half are one more than the unknowns; with fewer nothing is propagated
+MIN_SHARE = 0.5  # of the neighbors' weight that must agree with the fit: with less, the others could be right
 FLATTEN = 1e-3  # pull of the slope towards zero, so that points on a line do no harm
 PART = 8192  # points fitted at a time: few for the memory, many for threads, which wait for each other between steps
 

@@ -17,7 +17,7 @@ from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.tracks.spatial import RadiusIndex
 
 FAR = np.iinfo(np.int64).max
-LARGEST_TABLE = 1 << 24
+LARGEST_TABLE = 1 << 24  # entries, 128 MB of int64
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +40,7 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         """The batch on a device; images in channels-last order, which the convolutions prefer."""
 
-        def move(value):
+        def move(value: Any) -> Any:
             if isinstance(value, tuple):
                 return tuple(move(item) for item in value)
             return value.to(device, non_blocking=True) if isinstance(value, Tensor) else value

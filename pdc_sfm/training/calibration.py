@@ -41,7 +41,10 @@ def observe(estimator: Estimator, pairs: Iterable[SyntheticPair]) -> ObservedCel
     for pair in pairs:
         reference, query = estimator.encode(pair.reference), estimator.encode(pair.query)
         output = network.decode(reference.code, query.code)[-1]
+        assert reference.gray is not None  # kept, since the network is aligned
+        assert query.gray is not None
         aligned, features = align_with_features(output, reference.gray, query.gray)
+        assert features is not None
         now = align_likely(output, [reference.gray], [query.gray], network.confidence_head)
         stated = confidence_map(now.head_confidence, now.log_var, now.logits)
         target, seen = _truth(pair, output.flow.shape[-2:], output.reference_size, output.query_size)

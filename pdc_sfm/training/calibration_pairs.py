@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,8 +59,8 @@ def calibration_kinds(
     parts = open_photographs(photos, "training"), open_photographs(photos, "validation")
     counts = count, -(-count // 4)
     kinds = [
-        PairKind("warped photographs", *(Pairs(n, lambda p=p, n=n: _planes(p, n)) for p, n in zip(parts, counts))),
-        PairKind("moving objects", *(Pairs(n, lambda p=p, n=n: _moving(p, cutouts, n)) for p, n in zip(parts, counts))),
+        PairKind("warped photographs", *(Pairs(n, functools.partial(_planes, p, n)) for p, n in zip(parts, counts))),
+        PairKind("moving objects", *(Pairs(n, functools.partial(_moving, p, cutouts, n)) for p, n in zip(parts, counts))),
     ]
     return kinds + [_views(Path(folder), *counts) for folder in scenes]
 

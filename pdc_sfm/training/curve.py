@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pdc_sfm.files import atomic_path
 
@@ -87,7 +88,7 @@ def draw_curve(train: list[dict[str, float]], validation: list[dict[str, float]]
         figure.savefig(partial, dpi=110, format="png")
 
 
-def _plot(axes, rows: list[dict[str, float]], names: list[str]) -> None:
+def _plot(axes: Any, rows: list[dict[str, float]], names: list[str]) -> None:
     for name in names:
         points = [(row["minutes"], row[name]) for row in rows if math.isfinite(row.get(name, math.nan))]
         if points:

@@ -66,8 +66,8 @@ def descriptor_loss(
 
 def _places(batch: Batch, number: int, cells: tuple[int, int], most: int, generator: torch.Generator) -> Tensor:
     """(N, 4): points of the reference, one in each of at most `most` cells, and their counterparts in the query."""
-    if batch.points and batch.points[number] is not None:
-        points = batch.points[number]
+    points = batch.points[number] if batch.points else None
+    if points is not None:
         keep = torch.randperm(len(points), generator=generator)[:most]
         return points[keep.to(points.device)]
     height, width = batch.size

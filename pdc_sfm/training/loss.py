@@ -135,11 +135,13 @@ def _sparse_terms(level: LevelOutput, batch: Batch, settings: LossSettings) -> l
     return out
 
 
-def _pixel_terms(flow, log_var, logits, target, valid, settings) -> dict[str, tuple[Tensor, Tensor]]:
+def _pixel_terms(
+    flow: Tensor, log_var: Tensor | None, logits: Tensor | None, target: Tensor, valid: Tensor, settings: LossSettings
+) -> dict[str, tuple[Tensor, Tensor]]:
     """Per-pixel losses and where they count. A network without a mixture (the flow-only baseline) learns by L1."""
     flow, target = flow.float(), target.float()
     target = torch.where(valid[:, None], target, flow.detach())  # NaN never enters, not even the gradient
-    if logits is None:
+    if log_var is None or logits is None:
         nll = (flow - target).abs().sum(1)
     else:
         nll = mixture.nll(flow, log_var.float(), logits.float(), target)
@@ -180,7 +182,7 @@ def level_ground_truth(level: LevelOutput, batch: Batch, max_jump: float) -> tup
     return branch_flow(level, centers, flow, batch), valid, hidden
 
 
-def _neighbors(pixels: int, cells: int, device) -> list[tuple[Tensor, Tensor]]:
+def _neighbors(pixels: int, cells: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
     """The two pixels around each cell's center, and their bilinear weights."""
     center = (torch.arange(cells, device=device, dtype=torch.float64) + 0.5) * pixels / cells - 0.5
     center = center.clamp(0, pixels - 1)

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -72,7 +73,7 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.received: int | None = None
-        self._before: dict[int, object] = {}
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignal:
         try:

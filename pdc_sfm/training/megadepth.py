@@ -70,8 +70,8 @@ class MegaDepthScene:
                 f"{self.depths[number]} is {depth.shape[1]}x{depth.shape[0]} px, its image "
                 f"{image.shape[1]}x{image.shape[0]}: use the undistorted images of the depth maps"
             )
-        matrices = (np.asarray(m[number], np.float64) for m in (self.intrinsics, self.poses))
-        return image, depth, *matrices
+        intrinsics, pose = (np.asarray(m[number], np.float64) for m in (self.intrinsics, self.poses))
+        return image, depth, intrinsics, pose
 
 
 def random_pixels(depth: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:

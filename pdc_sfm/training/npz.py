@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import io
 import math
-import pickle
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.weights.torch_files import check_opcodes
+from pdc_sfm.weights import pickles
 
 
 def _reconstruct(kind: type, shape: tuple[int, ...], code: bytes) -> np.ndarray:
     """An empty array, which the pickle then fills. numpy itself begins with none of any size."""
     if math.prod(shape) != 0:
         raise FormatError(f"an array of {math.prod(shape)} values that are not there")
-    return np.ndarray.__new__(np.ndarray, shape, code)
+    return np.ndarray(shape, np.dtype(code.decode()))
 
 
 def _scalar(dtype: np.dtype, data: bytes) -> np.generic:
@@ -35,12 +35,12 @@ def _latin1(text: str, codec: str) -> bytes:
     return text.encode("latin1")
 
 
-def _from_buffer(data: bytes, dtype: np.dtype, shape: tuple[int, ...], order: str) -> np.ndarray:
+def _from_buffer(data: bytes, dtype: np.dtype, shape: tuple[int, ...], order: Literal["A", "C", "F"]) -> np.ndarray:
     """How newer pickles hold arrays."""
     return np.frombuffer(data, dtype).reshape(shape, order=order)
 
 
-_KNOWN = {
+_KNOWN: pickles.Names = {
     (f"numpy.{core}multiarray", name): function
     for core in ("core.", "_core.")
     for name, function in (("_reconstruct", _reconstruct), ("scalar", _scalar))
@@ -52,14 +52,6 @@ _KNOWN = {
     ("numpy.core.numeric", "_frombuffer"): _from_buffer,
     ("numpy._core.numeric", "_frombuffer"): _from_buffer,
 }
-
-
-class _ArrayUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> object:
-        try:
-            return _KNOWN[module, name]
-        except KeyError:
-            raise FormatError(f"it names {module}.{name}, which does not belong into data") from None
 
 
 def read_npz(path: Path | str, names: Sequence[str]) -> list[np.ndarray]:
@@ -74,12 +66,11 @@ def read_npz(path: Path | str, names: Sequence[str]) -> list[np.ndarray]:
         raise FormatError(f"cannot read {path}: {error or type(error).__name__}") from None
 
 
-def read_pickle(path: Path | str) -> object:
+def read_pickle(path: Path | str) -> Any:
     """A pickle of lists, dictionaries, text, numbers and numpy arrays."""
     try:
         with open(path, "rb") as file:
-            check_opcodes(file)
-            return _ArrayUnpickler(file, encoding="latin1").load()
+            return pickles.read_pickle(file, _KNOWN, encoding="latin1")
     except Exception as error:
         raise FormatError(f"cannot read {path}: {error or type(error).__name__}") from None
 
@@ -93,9 +84,8 @@ def _read_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
         read_header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
         shape, _, dtype = read_header(member)
         if dtype.hasobject:
-            content = io.BytesIO(member.read())
-            check_opcodes(content)
-            return np.asarray(_ArrayUnpickler(content).load(), object).reshape(shape)
+            content = pickles.read_pickle(io.BytesIO(member.read()), _KNOWN)
+            return np.asarray(content, object).reshape(shape)
         if math.prod(shape) * dtype.itemsize > file.getinfo(name).file_size:
             raise FormatError(f"array {name} of shape {shape} is larger than its data")
     with file.open(name) as member:

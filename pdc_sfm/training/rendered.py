@@ -110,7 +110,8 @@ def cut_views(
     smooth = np.abs(moved - _at(flow, at, cv2.INTER_NEAREST)).max(-1) < 2
     valid = inside & smooth & (seen > 0.999)
     hidden = ~inside | (seen < 0.001)
-    return Sample(*shown, np.where(valid[..., None], target - grid, 0).astype(np.float32), valid, hidden)
+    flow = np.where(valid[..., None], target - grid, 0).astype(np.float32)
+    return Sample(shown[0], shown[1], flow, valid, hidden)
 
 
 def _turned_size(size: ImageShape, degrees: float) -> ImageShape:

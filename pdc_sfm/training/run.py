@@ -142,6 +142,6 @@ def calibrate(
     save_tensors(output, tensors, settings, extra=extra)
     found = []
     for kind, seen in zip(kinds, judging):
-        both = seen.stated, calibration.head_confidence(head, seen)
-        found.append(CalibrationResult(kind.name, *(calibration.reliability(said, seen.right) for said in both)))
+        said = seen.stated, calibration.head_confidence(head, seen)
+        found.append(CalibrationResult(kind.name, *(calibration.reliability(one, seen.right) for one in said)))
     return found

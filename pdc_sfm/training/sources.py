@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -121,6 +121,6 @@ class SampleStream:
         size = self.sizes.image_size(iteration)
         return [self.source.sample(number, size) for number in self.pair_numbers(iteration)]
 
-    def run(self, start: int, stop: int, workers: int) -> Iterator[list[Sample]]:
+    def run(self, start: int, stop: int, workers: int) -> Generator[list[Sample], None, None]:
         """The samples of iterations `start` to `stop`, made ahead by worker processes."""
         return in_order(self.samples, start, stop, workers=workers)

@@ -31,12 +31,13 @@ class Objective(nn.Module):
         loss = images.new_zeros(())
         warming = iteration < s.descriptors.iterations
         if warming or s.descriptors.weight > 0:
-            reference, query = ([x[part] for x in code.features.values()] for part in _halves(batch))
-            contrast, hits = descriptor_loss(reference, query, batch, s.descriptors, s.seed + iteration)
+            maps0, maps1 = ([x[part] for x in code.features.values()] for part in _halves(batch))
+            contrast, hits = descriptor_loss(maps0, maps1, batch, s.descriptors, s.seed + iteration)
             parts |= {"descriptor_loss": contrast.detach(), "descriptor_hits": hits}
             loss = contrast * (1.0 if warming else s.descriptors.weight)
         if not warming:
-            levels = self.network.decode(*(_part(code, part) for part in _halves(batch)))
+            reference, query = (_part(code, part) for part in _halves(batch))
+            levels = self.network.decode(reference, query)
             value = training_loss(levels, batch, s.loss, iteration)
             loss, parts = loss + value.total, parts | value.parts
         return loss, parts
@@ -47,8 +48,8 @@ def _halves(batch: Batch) -> tuple[slice, slice]:
 
 
 def _part(code: ImageCode, part: slice) -> ImageCode:
-    maps = ({level: x[part] for level, x in group.items()} for group in (code.features, code.filters))
-    return ImageCode(*maps, code.size, code.high_size)
+    features, filters = ({level: x[part] for level, x in group.items()} for group in (code.features, code.filters))
+    return ImageCode(features, filters, code.size, code.high_size)
 
 
 class Average:

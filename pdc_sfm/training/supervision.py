@@ -174,7 +174,7 @@ def cut_out(pair: RealPair, size: ImageShape, settings: SupervisionSettings, rng
         return None
     nowhere = np.zeros(size, bool)
     correspondences = np.hstack(moved)[inside].astype(np.float32)
-    return Sample(*images, np.zeros((*size, 2), np.float32), nowhere, nowhere.copy(), correspondences)
+    return Sample(images[0], images[1], np.zeros((*size, 2), np.float32), nowhere, nowhere.copy(), correspondences)
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ class Window:
         scale = zoom * max(h / height, w / width)
         resized = max(w, round(width * scale)), max(h, round(height * scale))
         middle = rescale(np.asarray(center, np.float64), image_size, resized)
-        corner = tuple(int(np.clip(round(m - s / 2), 0, r - s)) for m, s, r in zip(middle, (w, h), resized))
-        return cls(image_size, resized, corner, (w, h))
+        left, top = (int(np.clip(round(m - s / 2), 0, r - s)) for m, s, r in zip(middle, (w, h), resized))
+        return cls(image_size, resized, (left, top), (w, h))
 
     def cut(self, image: np.ndarray) -> np.ndarray:
         """The part of (H, W, 3) pixels."""

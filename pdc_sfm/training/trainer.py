@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -92,7 +93,16 @@ def train(
 class Trainer:
     """One run in one output folder."""
 
-    def __init__(self, source, validation, settings: TrainSettings, output: Path, device, group: Group, quiet: bool):
+    def __init__(
+        self,
+        source: Source,
+        validation: FixedPairs,
+        settings: TrainSettings,
+        output: Path,
+        device: torch.device,
+        group: Group,
+        quiet: bool,
+    ):
         self.validation, self.settings = validation, settings
         self.output, self.device, self.group, self.quiet = output, device, group, quiet
         self.stream = SampleStream(source, settings.sizes, group.rank, group.world)
@@ -180,7 +190,7 @@ class Trainer:
             f"{', '.join(bad) or 'total'}): {kept}; continue with a lower optimizer.rate, or with optimizer.clip"
         )
 
-    def _record(self, values: dict[str, float], shown) -> None:
+    def _record(self, values: dict[str, float], shown: Any) -> None:
         """Gather the iteration's figures; every `log_every` iterations their means become a row."""
         if not self.group.leads:
             return
@@ -289,8 +299,8 @@ class Trainer:
         self.progress = TrainingProgress(**facts["progress"])
         if stored["validation"].get("hard_share", 0.0) != self.settings.validation.hard_share:
             self.progress.best = {}  # it was judged by another measure
-        changes = "".join(f"; {change}" for change in differences(stored, wanted))
-        self._say(f"continuing {self.output} at iteration {self.progress.iteration}{changes}")
+        said = "".join(f"; {change}" for change in differences(stored, wanted))
+        self._say(f"continuing {self.output} at iteration {self.progress.iteration}{said}")
 
     def _write_settings(self) -> None:
         import yaml

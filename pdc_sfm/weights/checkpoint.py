@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
@@ -190,7 +190,13 @@ def save_network(path: Path | str, network: PDCNet, half: bool = False, extra: M
     save_tensors(path, network.state_dict(), network.settings, half, extra)
 
 
-def save_tensors(path, tensors: Mapping[str, Tensor], settings: NetworkSettings, half=False, extra=None) -> None:
+def save_tensors(
+    path: Path | str,
+    tensors: Mapping[str, Tensor],
+    settings: NetworkSettings,
+    half: bool = False,
+    extra: Mapping[str, str] | None = None,
+) -> None:
     """Weights with their architecture, as a safetensors file."""
     dtype = torch.float16 if half else torch.float32
     data = {n: (t.to(dtype) if t.is_floating_point() else t).contiguous().cpu().clone() for n, t in tensors.items()}
@@ -209,7 +215,7 @@ def sha256(path: Path | str) -> str:
         raise CheckpointError(f"cannot read weights {path}: {error.strerror or error}") from None
 
 
-def _sha256(file) -> str:
+def _sha256(file: BinaryIO) -> str:
     digest = hashlib.sha256()
     while block := file.read(1 << 20):
         digest.update(block)

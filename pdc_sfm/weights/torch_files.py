@@ -2,17 +2,17 @@
 
 A PyTorch file is a pickle, and a pickle can call any function it names. Here every name resolves to one of a few
 functions written in this file, or to an inert placeholder that accepts whatever the pickle does with it.
+`torch.load(weights_only=True)` is no less safe, but refuses the authors' training checkpoints: they hold classes of theirs.
 """
 
 from __future__ import annotations
 
 import io
 import math
-import pickle
-import pickletools
 import struct
 import zipfile
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from pdc_sfm.errors import CheckpointError
+from pdc_sfm.weights.pickles import Names, read_pickle
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _DTYPES = {
@@ -55,28 +56,28 @@ def read_torch_file(path: Path) -> Any:
 class Placeholder:
     """Stands for an object of a class that is not loaded: takes any construction, state, item or call, does nothing."""
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Placeholder:
         return super().__new__(cls)
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Placeholder:
         return Placeholder()
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         pass
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         pass
 
-    def append(self, item):
+    def append(self, item: Any) -> None:
         pass
 
-    def extend(self, items):
+    def extend(self, items: Any) -> None:
         pass
 
-    def add(self, item):
+    def add(self, item: Any) -> None:
         pass
 
 
@@ -85,7 +86,7 @@ class _StorageType:
         self.dtype = dtype
 
 
-def _rebuild_tensor(storage, offset, size, stride, *_rest) -> Tensor:
+def _rebuild_tensor(storage: Any, offset: int, size: Sequence[int], stride: Sequence[int], *_rest: Any) -> Tensor:
     if not isinstance(storage, Tensor):
         raise CheckpointError("a tensor without storage")
     if math.prod(size) > storage.numel() or min(size, default=0) < 0:
@@ -95,44 +96,16 @@ def _rebuild_tensor(storage, offset, size, stride, *_rest) -> Tensor:
     return torch.as_strided(storage, tuple(size), tuple(stride), offset)
 
 
-def _rebuild_parameter(data, *_rest):
+def _rebuild_parameter(data: Any, *_rest: Any) -> Any:
     return data
 
 
-class _TensorUnpickler(pickle.Unpickler):
-    """Resolves names to the few constructors a state dict needs and everything else to placeholders."""
-
-    def __init__(self, file: BinaryIO, storage):
-        super().__init__(file, encoding="utf-8", errors="replace")
-        self._storage = storage
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module == "collections" and name == "OrderedDict":
-            return OrderedDict
-        if module in ("torch", "torch.storage") and name in _DTYPES:
-            return _StorageType(_DTYPES[name])
-        if module == "torch._utils" and name in ("_rebuild_tensor", "_rebuild_tensor_v2"):
-            return _rebuild_tensor
-        if module == "torch._utils" and name in ("_rebuild_parameter", "_rebuild_parameter_with_state"):
-            return _rebuild_parameter
-        return Placeholder
-
-    def persistent_load(self, pid: Any) -> Any:
-        if not (isinstance(pid, tuple) and len(pid) >= 5 and pid[0] == "storage" and isinstance(pid[1], _StorageType)):
-            return Placeholder()
-        return self._storage(str(pid[2]), pid[1].dtype, int(pid[4]))
-
-
-def check_opcodes(file: BinaryIO) -> None:
-    """Walk through a pickle without building anything; the file is then where it was.
-
-    The unpickler takes lengths and places in its memory on trust: a single damaged byte can make it ask for 30 GB.
-    """
-    start = file.tell()
-    for number, (opcode, argument, _) in enumerate(pickletools.genops(file)):
-        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and not 0 <= argument <= number:
-            raise CheckpointError(f"a pickle that remembers {argument} things: the file is damaged")
-    file.seek(start)
+_KNOWN: Names = {
+    ("collections", "OrderedDict"): OrderedDict,
+    **{(module, name): _StorageType(dtype) for module in ("torch", "torch.storage") for name, dtype in _DTYPES.items()},
+    **{("torch._utils", name): _rebuild_tensor for name in ("_rebuild_tensor", "_rebuild_tensor_v2")},
+    **{("torch._utils", name): _rebuild_parameter for name in ("_rebuild_parameter", "_rebuild_parameter_with_state")},
+}
 
 
 def _bytes_of(numel: int, dtype: torch.dtype, limit: int) -> int:
@@ -171,9 +144,13 @@ def _read_zip(path: Path, limit: int) -> Any:
         return _unpickle(io.BytesIO(archive.read(pickles[0])), storage)
 
 
-def _unpickle(file: BinaryIO, storage) -> Any:
-    check_opcodes(file)
-    return _TensorUnpickler(file, storage).load()
+def _unpickle(file: BinaryIO, storage: Callable[[str, torch.dtype, int], Tensor]) -> Any:
+    def persistent(pid: Any) -> Any:
+        if not (isinstance(pid, tuple) and len(pid) >= 5 and pid[0] == "storage" and isinstance(pid[1], _StorageType)):
+            return Placeholder()
+        return storage(str(pid[2]), pid[1].dtype, int(pid[4]))
+
+    return read_pickle(file, _KNOWN, Placeholder, persistent, encoding="utf-8", errors="replace")
 
 
 def _read_legacy(file: BinaryIO, limit: int) -> Any:

@@ -25,7 +25,7 @@ QUIET = {
 }
 ALONE = {**QUIET, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # on any system: listen to this machine only
 TOKEN = "RAY_AUTH_TOKEN"  # and to its owner; without it Ray writes one into the home folder
-KNOCK_SECONDS = 10
+KNOCK_SECONDS = 10  # for a head node to accept a connection
 SOCKET_ROOM = 30  # characters of the temporary folder: sockets below it have names of 107 at most
 
 

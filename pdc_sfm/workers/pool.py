@@ -21,7 +21,8 @@ Load = Callable[[Block], Any]
 class Pool(Protocol):
     """Runs methods of the work objects of its workers."""
 
-    workers: int
+    @property
+    def workers(self) -> int: ...
 
     def call(self, method: str, shared: Any) -> Any:
         """The result of one call, by any worker."""

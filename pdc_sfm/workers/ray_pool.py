@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from pdc_sfm.errors import ClusterError, UserError
@@ -103,7 +103,7 @@ class RayPool:
         self._gpus = settings.gpus_of_worker(device)
         self._stack = ExitStack()
         self._slots: list[_Slot] = []
-        self._ray: ModuleType | None = None
+        self._ray: Any = None  # the module, which has no types, once it is needed
 
     def __enter__(self) -> RayPool:
         return self

@@ -58,8 +58,13 @@ def test_equal_runs_give_equal_maps(tmp_path, motion):
     assert len(written) == 1
 
 
-@pytest.mark.parametrize(("reproducible", "threads"), [(True, 1), (False, 3)])
-def test_the_mapper_has_one_thread_and_a_seed_unless_asked_otherwise(tmp_path, monkeypatch, reproducible, threads):
+@pytest.mark.parametrize(
+    ("reproducible", "small", "threads"), [(True, 3, 1), (False, 4, 3), (None, 4, 1), (None, 3, 3)]
+)
+def test_the_mapper_has_one_thread_and_a_seed_for_small_sets_or_if_asked(
+    tmp_path, monkeypatch, reproducible, small, threads
+):
+    monkeypatch.setattr(reconstruction, "SMALL_SET", small)
     given, mapping = [], pycolmap.incremental_mapping
 
     def note(database, images, folder, options, *rest, **calls):

@@ -1,9 +1,9 @@
-"""MMA, retrieval recall, AUC and mAP of poses against values computed by hand."""
+"""MMA, AUC and mAP of poses against values computed by hand."""
 
 import numpy as np
 import pytest
 
-from pdc_sfm.evaluation.matching import matching_accuracy, mean_matching_accuracy, most_confident, retrieval_recall
+from pdc_sfm.evaluation.matching import matching_accuracy, mean_matching_accuracy, most_confident
 from pdc_sfm.evaluation.relative_poses import pose_accuracy, pose_auc, pose_map
 
 
@@ -19,12 +19,6 @@ def test_matching_accuracy_at_each_threshold():
 
 def test_mma_is_the_mean_over_pairs_and_a_pair_without_matches_counts_as_failed():
     assert mean_matching_accuracy([np.array([0.5]), np.zeros(0)], (1.0,)).tolist() == [0.5]
-
-
-def test_recall_asks_for_one_relevant_image_among_the_first():
-    retrieved = {"a": ["x", "y", "z"], "b": ["z", "y"], "c": ["x"]}
-    relevant = {"a": {"y"}, "b": {"z", "x"}, "c": {"q"}, "nobody": set(), "missing": {"x"}}
-    assert retrieval_recall(retrieved, relevant, (1, 2)) == (0.25, 0.5)
 
 
 def test_map_is_the_mean_accuracy_at_steps_of_five_degrees():

@@ -51,7 +51,7 @@ def test_exhaustive_counts_every_image_by_the_full_network_and_encodes_each_once
     assert (network.decoded, network.decoded_low) == (len(QUERIES) * len(DATABASE), 0)
     assert network.encoded == len(QUERIES) + len(DATABASE)
     # the query 111 is one step from 110 and from 112, and the finest level, 16x12 cells, loses LOST a step
-    assert [found.count for found in result.found["query/a.png"]][:2] == [16 * 12 - LOST] * 2
+    assert [found.matches for found in result.found["query/a.png"]][:2] == [16 * 12 - LOST] * 2
 
 
 def test_the_cascade_shows_the_full_network_only_the_best(images):
@@ -66,7 +66,7 @@ def test_all_that_is_retrieved_was_seen_by_the_full_network(images):
     network = FakeNetwork()
     result = run(images, CASCADE, network, top=6)
     assert network.decoded == len(QUERIES) * 6
-    counts = [found.count for found in result.found["query/a.png"]]
+    counts = [found.matches for found in result.found["query/a.png"]]
     assert counts == [16 * 12 - LOST * steps for steps in (1, 1, 3, 3, 5, 5)]
 
 

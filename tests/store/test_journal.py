@@ -12,7 +12,7 @@ import pytest
 from pdc_sfm.errors import BusyError, FormatError, SettingsError
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.store import journal
-from pdc_sfm.store.journal import CountStore, RawStore, open_raw_store
+from pdc_sfm.store.journal import CountStore, MatchCount, RawStore, open_raw_store, open_store
 
 SIZES = ((640, 480), (800, 600))
 
@@ -89,14 +89,14 @@ def test_a_flipped_bit_in_the_last_segment_is_noticed(filled):
 def test_every_byte_of_a_record_is_under_its_checksum(tmp_path):
     for kind in (RawStore, CountStore):
         folder = tmp_path / kind.__name__
-        with open_raw_store(folder, {}, kind=kind) as store:
+        with open_store(kind, folder, {}) as store:
             store.append(("a", "b"), some_matches(0, 3), SIZES)
         segment = folder / "00000.matches"
         whole = segment.read_bytes()
         for place in range(len(whole)):
             segment.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
             assert len(kind(folder)) == 0
-            with open_raw_store(folder, {}, kind=kind) as store:
+            with open_store(kind, folder, {}) as store:
                 store.append(("a", "b"), some_matches(0, 3), SIZES)
             assert kind(folder).count(("a", "b")) == 3
             assert kind(folder).sizes(("a", "b")) == SIZES
@@ -176,9 +176,9 @@ def test_a_busy_store_can_be_waited_for(filled):
 
 
 def test_counts_are_of_their_own_direction(tmp_path):
-    with open_raw_store(tmp_path / "counts", {}, kind=CountStore) as store:
-        store.append(("a", "b"), range(5), ((4, 3), (8, 6)))
+    with open_store(CountStore, tmp_path / "counts", {}) as store:
+        store.append(("a", "b"), MatchCount(5), ((4, 3), (8, 6)))
         assert ("a", "b") in store
         assert ("b", "a") not in store
-        store.append(("b", "a"), range(7), ((8, 6), (4, 3)))
+        store.append(("b", "a"), MatchCount(7), ((8, 6), (4, 3)))
         assert (store.count(("a", "b")), store.count(("b", "a"))) == (5, 7)

@@ -14,7 +14,7 @@ from pdc_sfm.network import COMPACT
 from pdc_sfm.training.resume import load_state, save_state
 from pdc_sfm.weights import read_checkpoint, read_tensors
 from pdc_sfm.weights.checkpoint import save_tensors
-from pdc_sfm.weights.torch_files import check_opcodes
+from pdc_sfm.weights.pickles import check_opcodes
 
 STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.zeros(3), "steps": torch.tensor(7)}
 STATE["empty"] = torch.zeros(0, 4)

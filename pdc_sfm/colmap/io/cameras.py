@@ -26,6 +26,8 @@ SLACK = 1.5  # by which the intrinsics of a known camera may be adjusted
 FOCAL_LENGTHS = ("f", "fx", "fy")
 MODELS = tuple(name for name in pycolmap.CameraModelId.__members__ if name != "INVALID")
 
+CameraMode = Literal["auto", "single", "per_folder", "per_image"]
+
 
 @dataclasses.dataclass(frozen=True)
 class CameraSettings:
@@ -34,7 +36,7 @@ class CameraSettings:
     model: str = "SIMPLE_RADIAL"  # any COLMAP camera model
     # fx,fy,cx,cy for PINHOLE and so on; empty: focal length from EXIF or a guess, then refined
     params: tuple[float, ...] = ()
-    mode: Literal["auto", "single", "per_folder", "per_image"] = "auto"  # which images share a camera; auto: by EXIF
+    mode: CameraMode = "auto"  # which images share a camera; auto: by EXIF
     refine: bool = True  # adjust focal length and distortion in bundle adjustment
 
     def __post_init__(self) -> None:

@@ -28,7 +28,8 @@ from pdc_sfm.store.readers import FeatureFile, MatchFile
 
 ROOM = 16 << 20  # bytes; an empty database and its log take one of these sixteen
 ROOM_OF_IMAGE = 8 << 10  # its name, camera, rig and frame
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 Verifier = Callable[[str, str, np.ndarray], pycolmap.TwoViewGeometry]  # names and (M, 2) matches -> those that hold
 
 

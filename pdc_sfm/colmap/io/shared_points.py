@@ -52,6 +52,7 @@ def read_views(path: Path | str, max_error: float = 2.0) -> ModelViews:
     views = []
     for image_id in sorted(model.reg_image_ids(), key=lambda i: model.image(i).name):
         image = model.image(image_id)
+        camera = model.camera(image.camera_id)
         ids = lookup.point_ids(image_id)
         shown = np.flatnonzero(ids != NO_POINT)
         ids = ids[shown]
@@ -61,10 +62,10 @@ def read_views(path: Path | str, max_error: float = 2.0) -> ModelViews:
         front = in_camera[:, 2] > 0
         projected = np.full((len(ids), 2), np.nan)
         if front.any():
-            projected[front] = image.camera.img_from_cam(np.ascontiguousarray(in_camera[front]))
+            projected[front] = camera.img_from_cam(np.ascontiguousarray(in_camera[front]))
         good = np.linalg.norm(projected - keypoints, axis=1) <= max_error
         ids, first = np.unique(ids[good], return_index=True)
-        size = (int(image.camera.width), int(image.camera.height))
+        size = (int(camera.width), int(camera.height))
         views.append((image.name, size, ids, from_colmap(projected[good][first])))
     if not views or not sum(len(view[2]) for view in views):
         raise FormatError(f"the model in {path} has no image that sees a point: nothing can be learned from it")

@@ -93,7 +93,7 @@ def localize(
         threads = thread_count(settings.threads)
         done = list(in_threads(attempt, progress(reader, "localization", "query", len(cameras)), threads))
         result = _collect(done, reader, settings.fallback)
-        logs = {"features": Path(features), "matches": Path(matches), "retrieval": Path(retrieval)}
+        logs: dict[str, Any] = {"features": Path(features), "matches": Path(matches), "retrieval": Path(retrieval)}
         tried = [item for item in done if isinstance(item, LocalizedQuery)]
         logs["loc"] = {item.query.name: hloc_log(item, settings.pose.covisibility_clustering) for item in tried}
         write_logs(results, logs, {"settings": to_dict(settings), **json_record(done, result, lookup)})
@@ -166,7 +166,8 @@ class _QueryReader:
             return
         self._checked.add(image)
         posed = self._lookup.model.image(self.image_ids[image])
-        points2D, limit = posed.points2D, max(1.0, MOVED * max(posed.camera.width, posed.camera.height))
+        camera = self._lookup.model.camera(posed.camera_id)
+        points2D, limit = posed.points2D, max(1.0, MOVED * max(camera.width, camera.height))
         if len(points2D) == 0:  # was not among the pairs of the model
             return
         points = to_colmap(self._features.keypoints(image).points)
@@ -183,7 +184,7 @@ def _collect(done: list[LocalizedQuery | tuple[str, str]], reader: _QueryReader,
     for item in done:
         if isinstance(item, tuple):
             failed[item[0]] = item[1]
-        elif item.attempt is None:
+        elif item.attempt is None or item.attempt.estimate is None:
             failed[item.query.name] = max(item.attempts, key=lambda a: a.num_inliers).reason
         else:
             poses[item.query.name] = item.attempt.estimate["cam_from_world"]

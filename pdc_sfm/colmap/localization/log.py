@@ -67,6 +67,7 @@ def json_record(
 
 def _shown(item: LocalizedQuery, attempt: PoseAttempt, lookup: PointLookup) -> dict[str, Any]:
     """The database image with most inliers, and some of these as [x, y, x, y] (query, database), the surest first."""
+    assert attempt.estimate is not None
     found, inlier = attempt.correspondences, attempt.estimate["inlier_mask"]
     votes = found.votes[inlier[found.votes[:, 0]]]
     if len(votes) == 0:

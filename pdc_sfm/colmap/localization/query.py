@@ -17,7 +17,7 @@ from pdc_sfm.colmap.localization.pose_refinement import refine_pose
 from pdc_sfm.colmap.options import merge_options
 from pdc_sfm.settings import require
 
-SQUARE = 1 / 16  # of the larger side
+SQUARE = 1 / 16  # of the larger side: a cell of the network's coarsest map, whose matches come of one decision
 LEAST_WEIGHT = (
     1e-4  # of a correspondence; else it weighs as much as it is likely right: of so many that say so, that share is
 )
@@ -178,6 +178,7 @@ def evidence_of(query: Query, keypoints: np.ndarray, weights: np.ndarray) -> flo
 def inliers_needed(count: int, camera: pycolmap.Camera, settings: PoseSettings) -> int:
     """Random correspondences fall within the threshold of any pose too: ask for clearly more than those."""
     chance = np.pi * settings.ransac_threshold**2 / (camera.width * camera.height)
+    # three times the mean and `min_inliers` more are always beyond five standard deviations of a Poisson distribution
     return settings.min_inliers + int(3 * count * min(chance, 1.0))
 
 
@@ -196,7 +197,7 @@ def _estimate(
     merge_options(refinement, config.get("refinement"))
     keypoints = np.asarray(query.keypoints[correspondences.keypoint], np.float64)
     estimate = pycolmap.estimate_and_refine_absolute_pose(keypoints, points, query.camera, estimation, refinement)
-    if estimate is not None and settings.weighted and estimate["num_inliers"] > 6:
+    if estimate is not None and settings.weighted and estimate["num_inliers"] > 6:  # unknowns of a pose
         inliers = estimate["inlier_mask"]
         weights = np.clip(correspondences.mean_score[inliers], LEAST_WEIGHT, 1)
         rays = rays_of(query.camera, keypoints[inliers])

@@ -15,17 +15,22 @@ from pdc_sfm.progress import progress
 
 Models = list[pycolmap.Reconstruction]  # the one with most images first
 Cameras = Mapping[int, pycolmap.Camera]  # by id
-FEWEST = 15  # points an image must see to count as registered
+FEWEST = 15  # points an image must see to count as registered: as many as COLMAP asks of a pair
 
 
 class MapperSettings(Protocol):
     """What the mappers need to know of a reconstruction's settings."""
 
-    seed: int
-    threads: int
-    reproducible: bool
-    retry: bool
-    two_view_tracks: bool | None
+    @property
+    def seed(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def reproducible(self) -> bool | None: ...
+    @property
+    def retry(self) -> bool: ...
+    @property
+    def two_view_tracks(self) -> bool | None: ...
 
 
 def mapper_threads(settings: MapperSettings) -> int:
@@ -58,7 +63,7 @@ def map_incrementally(
     """
     cameras = read_cameras(database)
     limits, threads = intrinsic_limits(cameras.values()), mapper_threads(settings)
-    options = pipeline_options(settings.seed, threads, settings.two_view_tracks, refine_cameras, extra, limits)
+    options = pipeline_options(settings.seed, threads, bool(settings.two_view_tracks), refine_cameras, extra, limits)
     with pycolmap.Database.open(database) as opened:
         count = opened.num_images()
     with progress(None, "mapping", "image", count) as bar:
@@ -67,11 +72,22 @@ def map_incrementally(
             bar.reset(count)
             bar.update(2)
 
+        def add_image() -> None:
+            bar.update(1)
+
         def grow(name: str, options: pycolmap.IncrementalPipelineOptions, start: Path | str = "") -> Models:
             folder = scratch / name
             folder.mkdir(parents=True)
-            calls = {"initial_image_pair_callback": start_model, "next_image_callback": lambda: bar.update(1)}
-            return _by_size(pycolmap.incremental_mapping(database, images, folder, options, start, **calls))
+            found = pycolmap.incremental_mapping(
+                database,
+                images,
+                folder,
+                options,
+                start,
+                initial_image_pair_callback=start_model,
+                next_image_callback=add_image,
+            )
+            return _by_size(found)
 
         models = grow("first", options)
         dropped = drop_bad_images(models[0], cameras) if models else 0
@@ -111,7 +127,7 @@ def drop_bad_images(model: pycolmap.Reconstruction, cameras: Cameras | None = No
         manager.deregister_frame(frame_id)
     used = {model.image(image_id).camera_id for image_id in model.reg_image_ids()}
     for camera_id in (cameras.keys() & model.cameras.keys()) - used if frames else ():
-        model.camera(camera_id).params = cameras[camera_id].params
+        model.camera(camera_id).params = cameras[camera_id].params.tolist()
     return len(frames)
 
 

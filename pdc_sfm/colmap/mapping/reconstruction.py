@@ -6,13 +6,13 @@ import dataclasses
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.io import database as db
-from pdc_sfm.colmap.io.cameras import CameraSettings
+from pdc_sfm.colmap.io.cameras import CameraMode, CameraSettings
 from pdc_sfm.colmap.io.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.io.models import (
     SUMMARY,
@@ -45,8 +45,10 @@ from pdc_sfm.files import atomic_folder, exclusive
 from pdc_sfm.progress import progress
 from pdc_sfm.settings import require, to_dict
 
-FEW_PARTNERS = 4
-
+FEW_PARTNERS = 4  # of an image, on average: a sequence matched with two before and two after has so many
+# Images that one thread maps and refines within minutes: 11 take 95 s, of which threads could shorten about half. Of more,
+# bundle adjustment is most of the time, and on several threads it adds up in another order each run.
+SMALL_SET = 50
 MIN_REGISTERED_RATIO = 0.8  # of the images registered: cameras are not looked for again
 HIGH_CONFIDENCE = 0.74  # probability of being right of the matches used then (table in the model's card)
 
@@ -73,9 +75,8 @@ class ReconstructionSettings:
     refine_keypoints: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # stray points stay in points.ply; the model keeps all
     seed: int = 0  # of RANSAC and of the mapper
-    reproducible: bool = (
-        True  # equal runs give equal maps: cameras are found on one thread; false: on all, for large sets
-    )
+    # equal runs give equal maps: cameras are found and adjusted on one thread; false: on all; null: true up to 50 images
+    reproducible: bool | None = None
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:
@@ -109,6 +110,8 @@ def reconstruct(
         atomic_folder(output, SUMMARY) as folder,
         colmap_log(verbose),
     ):
+        if settings.reproducible is None:
+            settings = dataclasses.replace(settings, reproducible=len(inputs.names) <= SMALL_SET)
         with db.writing(folder / "database.db"):
             _fill_database(folder / "database.db", images, inputs, settings)
         job = _MappingJob(folder / "database.db", images, settings, mapper_options)
@@ -300,7 +303,7 @@ def main(
     camera = CameraSettings(
         model=str(image_options.pop("camera_model", "SIMPLE_RADIAL")),
         params=tuple(float(p) for p in params.split(",")) if params else (),
-        mode=getattr(camera_mode, "name", str(camera_mode)).lower(),
+        mode=cast(CameraMode, getattr(camera_mode, "name", str(camera_mode)).lower()),  # checked by its settings
     )
     if image_options:
         raise SettingsError(f"image_options know camera_model and camera_params, not {', '.join(image_options)}")

@@ -39,6 +39,8 @@ from pdc_sfm.files import atomic_folder, exclusive
 from pdc_sfm.progress import progress
 from pdc_sfm.settings import require, to_dict
 
+Geometry = Literal["known", "estimated", "none"]
+
 
 @dataclasses.dataclass(frozen=True)
 class TriangulationSettings:
@@ -46,7 +48,7 @@ class TriangulationSettings:
 
     # known: matches must agree with the known poses, within each keypoint's own uncertainty; estimated: with a
     # geometry estimated from themselves; none: they are taken as they are
-    geometry: Literal["known", "estimated", "none"] = "known"
+    geometry: Geometry = "known"
     verification: VerificationSettings = dataclasses.field(default_factory=VerificationSettings)
     min_score: float = 0.0  # matches of a lower probability of being right are not used
     two_view_tracks: bool = False  # also points seen by two images only
@@ -183,7 +185,9 @@ def main(
     mapper_options: Mapping[str, Any] | None = None,
 ) -> pycolmap.Reconstruction:
     """`triangulate` with the signature of hloc's `triangulation.main`."""
-    geometry = "none" if skip_geometric_verification else "estimated" if estimate_two_view_geometries else "known"
+    geometry: Geometry = (
+        "none" if skip_geometric_verification else "estimated" if estimate_two_view_geometries else "known"
+    )
     settings = TriangulationSettings(geometry=geometry, min_score=min_match_score or 0.0)
     inputs = (reference_model, image_dir, pairs, features, matches)
     result = triangulate(*inputs, sfm_dir, settings, mapper_options, verbose)

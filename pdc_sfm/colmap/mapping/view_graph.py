@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -41,25 +42,25 @@ def tracks(matches: Sequence[np.ndarray], keypoints: int) -> np.ndarray:
     return connected_components(graph, directed=False)[1]
 
 
-def bottleneck_matches(pairs: Sequence[tuple[int, int]], matches: Sequence[int]) -> np.ndarray:
+def bottleneck_matches(pairs: ArrayLike, matches: ArrayLike) -> np.ndarray:
     """(N,) for each pair: the matches of the weakest step on the way between its images whose weakest step has most.
 
     Pairs are joined in order of their matches (Kruskal). The join that first connects two images is that step.
     """
-    pairs, matches = np.asarray(pairs, np.int64).reshape(-1, 2), np.asarray(matches)
-    found = np.zeros(len(pairs), matches.dtype)
-    group = {image: image for image in np.unique(pairs).tolist()}
+    rows, counts = np.asarray(pairs, np.int64).reshape(-1, 2), np.asarray(matches)
+    found = np.zeros(len(rows), counts.dtype)
+    group = {image: image for image in np.unique(rows).tolist()}
     members = {image: [image] for image in group}
     waiting: dict[int, set[int]] = {image: set() for image in group}  # pairs with one image in the group
-    for number, ends in enumerate(pairs.tolist()):
+    for number, ends in enumerate(rows.tolist()):
         for image in ends:
             waiting[image].add(number)
-    for number in np.argsort(-matches, kind="stable").tolist():
-        small, large = sorted((group[image] for image in pairs[number].tolist()), key=lambda g: len(members[g]))
+    for number in np.argsort(-counts, kind="stable").tolist():
+        small, large = sorted((group[image] for image in rows[number].tolist()), key=lambda g: len(members[g]))
         if small == large:
             continue
         between = waiting[small] & waiting[large]
-        found[list(between)] = matches[number]
+        found[list(between)] = counts[number]
         waiting[large] |= waiting.pop(small)
         waiting[large] -= between
         for image in members[small]:

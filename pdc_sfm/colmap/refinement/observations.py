@@ -35,10 +35,6 @@ class Observations:
             columns.append((np.searchsorted(point_ids, ids[index]), np.full(len(index), image_id), index, places))
         return Observations(lookup.xyz(point_ids), *(np.concatenate(column) for column in zip(*columns)))
 
-    def of_image(self, image_id: int) -> np.ndarray:
-        """Rows of an image's observations."""
-        return np.flatnonzero(self.image_id == image_id)
-
 
 @dataclasses.dataclass(frozen=True)
 class Surfaces:
@@ -60,7 +56,7 @@ def surfaces(model: pycolmap.Reconstruction, seen: Observations) -> Surfaces:
     best = order[np.r_[True, np.diff(seen.point[order]) != 0]]
     image_ids = seen.image_id[best].tolist()
     rotations = np.stack([poses[i][:, :3] for i in image_ids])
-    focal = np.array([model.image(i).camera.mean_focal_length() for i in image_ids])
+    focal = np.array([model.camera(model.image(i).camera_id).mean_focal_length() for i in image_ids])
     ray = seen.xyz - np.stack([centers[i] for i in image_ids])
     pixel = np.einsum("ni,ni->n", rotations[:, 2], ray) / focal  # its size at the depth of the point
     across = rotations[:, :2] * pixel[:, None, None]  # parallel to the image

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 HALF = 5  # a patch is 11 x 11 samples
-ITERATIONS = 10
+ITERATIONS = 10  # at most: three times the steps to the farthest place that is believed (photometric.FARTHEST)
 DONE = 0.02  # samples: a step below this is the last
-LONGEST_STEP = 1.0
+LONGEST_STEP = 1.0  # samples: farther away, the slope here says nothing of the picture
 NOISE = 4.0  # gray values by which patches of the same surface differ
 CONTRAST_NOISE = 0.2  # and of their contrast
 FAINTEST = 1.0  # gray values of contrast: below, nothing is alike

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,13 @@ from pdc_sfm.colmap.refinement.observations import NEIGHBORS, Observations, Surf
 from pdc_sfm.colmap.refinement.patches import GRID, align_patches, sample
 from pdc_sfm.progress import progress
 
-ROUNDS = 2
+ROUNDS = 2  # of moving observations and adjusting
 BLOCK = 50_000  # points at a time
-OPEN_IMAGES = 16
+OPEN_IMAGES = 16  # gray, in memory
 MIN_NCC = 0.7  # correlation that a new place must reach
 FARTHEST = 3.0  # pixels that an observation may move, of images shrunk until errors are about half a pixel
-USUAL_ERROR = 0.5
-LOSS_SCALE = 0.5
+USUAL_ERROR = 0.5  # pixels, of observations: images are shrunk until theirs is this
+LOSS_SCALE = USUAL_ERROR  # of the loss: what is farther off counts less
 FEWEST = 50  # observations that look alike in every image, for cameras to be adjusted by those alone
 MAX_ERROR, MIN_ANGLE = 4.0, 1.5  # pixels and degrees, COLMAP's own: what remains outside is removed
 
@@ -185,7 +186,14 @@ def _move(model: pycolmap.Reconstruction, images: Path) -> tuple[Observations, n
     return seen, alike
 
 
-def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, read, alike: np.ndarray) -> None:
+def _move_block(
+    model: pycolmap.Reconstruction,
+    seen: Observations,
+    squares: Surfaces,
+    rows: np.ndarray,
+    read: Callable[[int], tuple[np.ndarray, np.ndarray]],
+    alike: np.ndarray,
+) -> None:
     """Move the observations `rows`, all those of some points, and mark the moved in `alike`."""
     points, local = np.unique(seen.point[rows], return_inverse=True)
     best = squares.best[points]
@@ -212,7 +220,9 @@ def _move_block(model, seen: Observations, squares: Surfaces, rows: np.ndarray, 
         alike[which[good]] = True
 
 
-def _project_steps(model, image_id: int, xyz: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _project_steps(
+    model: pycolmap.Reconstruction, image_id: int, xyz: np.ndarray, steps: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Steps (n, 2, 3) along the surface at points (n, 3), as pixels (n, 2, 2) of an image; in it shrunk they are as long.
 
     And whether the image can show them (n,): what lies partly behind the camera has no place in it.
@@ -221,7 +231,8 @@ def _project_steps(model, image_id: int, xyz: np.ndarray, steps: np.ndarray) -> 
     pose = np.asarray(image.cam_from_world().matrix())
     ends = np.stack([xyz[:, None] - steps, xyz[:, None] + steps])  # (2, n, 2, 3)
     local = ends.reshape(-1, 3) @ pose[:, :3].T + pose[:, 3]
-    seen = np.subtract(*np.asarray(image.camera.img_from_cam(local)).reshape(*ends.shape[:-1], 2)[::-1]) / 2
+    camera = model.camera(image.camera_id)
+    seen = np.subtract(*np.asarray(camera.img_from_cam(local)).reshape(*ends.shape[:-1], 2)[::-1]) / 2
     shown = np.isfinite(seen).all((1, 2))
     return np.where(shown[:, None, None], seen, np.eye(2)), shown
 

@@ -5,7 +5,7 @@ Besides the dataset's own files: `ground_truth/{database,query}_poses.txt`, `nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +63,8 @@ def _write_lists(dataset: AachenDataset, pictures: list[Picture], seed: int) -> 
     for role in ("day", "night"):
         chosen = [_intrinsics(name, shot.camera) for name, shot, _ in queries if shot.role == role]
         write_text(dataset.queries.with_name(dataset.queries.name.replace("*", role)), _lines(chosen))
-    for kind, chosen in (("database", database), ("query", queries)):
-        poses = _lines(_pose(name, shot.camera) for name, shot, _ in chosen)
+    for kind, shown in (("database", database), ("query", queries)):
+        poses = _lines(_pose(name, shot.camera) for name, shot, _ in shown)
         write_text(dataset.root / "ground_truth" / f"{kind}_poses.txt", poses)
 
 
@@ -128,5 +128,5 @@ def _pose(name: str, camera: Camera) -> str:
     return " ".join([name, *(f"{x:.12f}" for x in numbers)])
 
 
-def _lines(lines) -> str:
+def _lines(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)

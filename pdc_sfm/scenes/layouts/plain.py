@@ -24,7 +24,7 @@ from pdc_sfm.scenes.render.renderer import Rendering
 from pdc_sfm.scenes.render.shot import Shot
 from pdc_sfm.scenes.settings import SceneSettings, WorldSettings
 
-Progress = Callable[[int, int, str], None]
+Progress = Callable[[int, int, str], object]
 
 
 def write_scene(

@@ -10,7 +10,6 @@ from pdc_sfm.scenes.materials.surface import Appearance, Spots
 _SAND = rgb("#6b6256")
 _DIRT = rgb("#3d3831")
 _MOSS = rgb("#5a6138")
-_CHALK = rgb("#d8d6cc")
 
 
 def setts(s: Spots) -> Appearance:

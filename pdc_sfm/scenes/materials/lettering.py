@@ -121,10 +121,6 @@ def lettered(
     return ink
 
 
-def text_width(word: int, height: float) -> float:
-    return len(WORDS[word]) * 5.6 * height / 6
-
-
 def _to_strokes(x: np.ndarray, y: np.ndarray, letter: np.ndarray) -> np.ndarray:
     """Distance to the nearest stroke of each letter, in grid steps."""
     _, table = _alphabet()

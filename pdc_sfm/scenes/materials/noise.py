@@ -77,7 +77,7 @@ def shown(wavelength: float, pixel: np.ndarray) -> np.ndarray:
 def stripes(x: np.ndarray, period: float | np.ndarray, width: float | np.ndarray, pixel: np.ndarray) -> np.ndarray:
     """Coverage in [0, 1] of stripes [k period - width/2, k period + width/2], averaged over the pixel."""
 
-    def area(t):
+    def area(t: np.ndarray) -> np.ndarray:
         cell = np.floor(t / period)
         return cell * width + np.clip(t - cell * period, 0, width)
 

@@ -158,12 +158,14 @@ def shutter(s: Spots) -> Appearance:
     return Appearance(blend(albedo, rgb("#9c9384"), 0.7 * peeled))
 
 
-def _border(u, v, width, height, size, pixel) -> np.ndarray:
+def _border(
+    u: np.ndarray, v: np.ndarray, width: np.ndarray, height: np.ndarray, size: float, pixel: np.ndarray
+) -> np.ndarray:
     edge = np.minimum(np.minimum(u, width - u), np.minimum(v, height - v))
     return step(size - edge, pixel)
 
 
-def _bars(x, length, count, size, pixel) -> np.ndarray:
+def _bars(x: np.ndarray, length: np.ndarray, count: np.ndarray, size: float, pixel: np.ndarray) -> np.ndarray:
     """Bars between `count` panes."""
     return stripes(x, length / count, size, pixel) * (count > 1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -57,7 +57,7 @@ class Spots:
         return len(self.u)
 
     def part(self, index: np.ndarray) -> Spots:
-        return Spots(*(getattr(self, f.name)[index] for f in fields(self)[:-1]), self.night)
+        return replace(self, **{f.name: getattr(self, f.name)[index] for f in fields(self) if f.name != "night"})
 
 
 @dataclass
@@ -69,3 +69,14 @@ class Appearance:
     glow: np.ndarray | None = None  # (n, 3) light of its own
     mirror: np.ndarray | None = None  # (n,) reflectance straight on; Fresnel raises it towards grazing
     cavity: np.ndarray | None = None  # (n,) light that reaches into the relief, 1 open
+
+
+@dataclass
+class Look:
+    """An `Appearance` in full: what a painter leaves out is flat, dark, dull and open."""
+
+    albedo: np.ndarray
+    slope: np.ndarray
+    glow: np.ndarray
+    mirror: np.ndarray
+    cavity: np.ndarray

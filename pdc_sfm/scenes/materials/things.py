@@ -98,10 +98,10 @@ def poster(s: Spots) -> Appearance:
     """A printed bill: shapes, a picture, words, torn edges. params: width, height, seed."""
     width, height, seed = s.params[:, 0], s.params[:, 1], (s.params[:, 2] * 1000).astype(np.int64)
 
-    def pick(k):
+    def pick(k: int) -> np.ndarray:
         return hashed(seed, k, 1060)
 
-    def hue(k):
+    def hue(k: int) -> np.ndarray:
         return _INKS[(pick(k) * len(_INKS)).astype(int)]
 
     x, y = s.u / width, s.v / height

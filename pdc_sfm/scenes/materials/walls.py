@@ -7,6 +7,8 @@ import numpy as np
 from pdc_sfm.scenes.materials.noise import blend, fractal, hashed, patches, rgb, shown, step, stripes, value_noise
 from pdc_sfm.scenes.materials.surface import Appearance, Spots
 
+Amount = float | np.ndarray  # one for all spots, or each its own
+
 _DIRT = rgb("#4a4338")
 _UNDERCOAT = rgb("#8f8474")
 _MOSS = rgb("#5c6340")
@@ -165,7 +167,15 @@ def _grain_slope(u: np.ndarray, v: np.ndarray, pixel: np.ndarray, size: float, d
     return slope
 
 
-def _joint_slope(u, v, length, height, joint, pixel, depth) -> np.ndarray:
+def _joint_slope(
+    u: np.ndarray,
+    v: np.ndarray,
+    length: Amount,
+    height: Amount,
+    joint: float,
+    pixel: np.ndarray,
+    depth: float,
+) -> np.ndarray:
     """Faces of blocks lean towards their joints within about a joint's width."""
     reach = joint * 1.3
     slope = np.empty((len(u), 2), np.float32)

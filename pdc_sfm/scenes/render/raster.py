@@ -85,7 +85,16 @@ def draw(drawing: Drawing, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarra
     return owner, nearest
 
 
-def _draw_large(edges, nearness, box, quad, xs, ys, nearest, owner) -> None:
+def _draw_large(
+    edges: np.ndarray,
+    nearness: np.ndarray,
+    box: np.ndarray,
+    quad: int,
+    xs: np.ndarray,
+    ys: np.ndarray,
+    nearest: np.ndarray,
+    owner: np.ndarray,
+) -> None:
     x0, y0, x1, y1 = box
     x, y = xs[x0:x1], ys[y0:y1]
     window = nearest[y0:y1, x0:x1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 class RoundShapes:
     """The round part of a MeshBuilder, which has `quads` and `fan`."""
+
+    if TYPE_CHECKING:
+        quads: Callable[..., None]
+        fan: Callable[..., None]
 
     def cylinder(
         self,
@@ -84,8 +89,9 @@ class RoundShapes:
     ) -> None:
         azimuth, polar = np.meshgrid(np.linspace(0, 2 * np.pi, sides + 1), np.linspace(0, np.pi, rings + 1))
         sphere = np.stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), -np.cos(polar)], -1)
-        points = np.asarray(center) + sphere * np.asarray(radii)
+        sizes = np.asarray(radii, float)
+        points = np.asarray(center) + sphere * sizes
         corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], 2).reshape(-1, 4, 3)
-        matrix = np.diag(1 / np.asarray(radii, float) ** 2) * max(radii)
+        matrix = np.diag(1 / sizes**2) * sizes.max()
         curve = np.concatenate([matrix, -(matrix @ np.asarray(center, float))[:, None]], 1)
         self.quads(frame, corners, material, tint, params, center, np.array([[0.8, 0.6, 0], [0, 0, 1.0]]), curve=curve)

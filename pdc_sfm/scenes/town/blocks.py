@@ -181,7 +181,9 @@ def build_ground(b: MeshBuilder) -> None:
     world = Frame.standing(0, 0)
     (x, y), (ix, iy), w = HALF, ISLAND, SIDEWALK
 
-    def level(x0, x1, y0, y1, z, material, tint, params):
+    def level(
+        x0: float, x1: float, y0: float, y1: float, z: float, material: Material, tint: str, params: tuple
+    ) -> None:
         b.quads(world, [[(x0, y0, z), (x1, y0, z), (x1, y1, z), (x0, y1, z)]], material, rgb(tint), params)
 
     setts, slabs = (Material.SETTS, "#77716a", (0.2,)), (Material.SLABS, "#948c80", (0.3, 0.75, 0.5))

@@ -54,7 +54,7 @@ def figure(
         (1.48, 0.066, 0.10),
         (1.51, 0.055, 0.062),
     ]
-    b.loft(frame, [tuple(scale * x for x in ring) for ring in trunk], material, coat, (seed,))
+    b.loft(frame, [(scale * z, scale * x, scale * y) for z, x, y in trunk], material, coat, (seed,))
     body.limb((0, 0, 1.47), (0.015, 0, 1.58), 0.05, 0.046, skin)
     body.lump((0.025, 0, 1.64), (0.086, 0.066, 0.112), skin)
     body.lump((-0.024, 0, 1.68), (0.082, 0.074, 0.088), hair)

@@ -26,7 +26,7 @@ def basin(b: MeshBuilder, frame: Frame, radius: float, height: float, wall: floa
     out, inn = _ring(radius, sides, 0), _ring(radius - wall, sides, 0)
     lip_out, lip_in = _ring(radius + 0.08, sides, 0), _ring(radius - wall - 0.05, sides, 0)
 
-    def belt(a, c, za, zc):
+    def belt(a: np.ndarray, c: np.ndarray, za: float, zc: float) -> np.ndarray:
         a, c = a + np.array([0, 0, za]), c + np.array([0, 0, zc])
         return np.stack([a, np.roll(a, -1, 0), np.roll(c, -1, 0), c], 1)
 

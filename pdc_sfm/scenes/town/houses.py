@@ -133,12 +133,12 @@ def _beams(b: MeshBuilder, frame: Frame, house: House, windows: list[Opening]) -
     """Half-timbering: rails at floors, sills and lintels, posts beside windows, braces at the corners."""
     tint = rgb("#4a3526") * (0.8 + 0.5 * house.seed)
 
-    def rail(z, high=0.16):
+    def rail(z: float, high: float = 0.16) -> None:
         b.box(
             frame, (0, 0, z), (house.width, 0.035, z + high), Material.TIMBER, tint, (house.seed, 0), faces="+x-x+y+z-z"
         )
 
-    def post(x, z0, z1):
+    def post(x: float, z0: float, z1: float) -> None:
         b.box(frame, (x, 0, z0), (x + 0.15, 0.035, z1), Material.TIMBER, tint, (house.seed + x, 1), faces="+x-x+y+z-z")
 
     for floor in range(house.storeys):

@@ -136,5 +136,5 @@ def chimney(b: MeshBuilder, frame: Frame, x: float, y: float, base: float, heigh
         b.cylinder(pot, (0.11, 0.09), (0, 0.35), Material.STONE, rgb("#9b5a3c"), sides=8, caps="+")
 
 
-def _args(skin: WallSkin) -> tuple:
+def _args(skin: WallSkin) -> tuple[Material, np.ndarray, tuple]:
     return skin.material, skin.tint, skin.params

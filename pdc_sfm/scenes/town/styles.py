@@ -67,7 +67,7 @@ class House:
 
 def random_house(random: np.random.Generator, width: float) -> House:
     def one(options: Sequence[Any]) -> Any:
-        return options[random.integers(len(options))]
+        return options[int(random.integers(len(options)))]
 
     seed = float(random.random())
     kind = random.choice(["plaster", "plaster", "plaster", "brick", "stone", "timber"])

@@ -33,12 +33,11 @@ def tree(
         lobe = center + direction * shape * random.uniform(0.35, 0.68)
         lobes.append(lobe)
         _bough(b, frame, np.array([0, 0, trunk * random.uniform(0.85, 1.0)]), lobe, 0.08)
-    lobes = np.array(lobes)
     which = random.integers(len(lobes), size=leaves)
     offset = random.normal(size=(leaves, 3))
     offset /= np.linalg.norm(offset, axis=1, keepdims=True)
     radius = 0.52 * spread * random.uniform(0.25, 1.0, (leaves, 1)) ** 0.4
-    place = lobes[which] + offset * radius * [1, 1, 0.85]
+    place = np.array(lobes)[which] + offset * radius * [1, 1, 0.85]
     _leaves(b, frame, place, offset, random, rgb(tint))
 
 

@@ -21,7 +21,7 @@ _CARS = ("#8f1f22", "#20324f", "#c9ccce", "#2b2d30", "#4d5a4a", "#b8b09a", "#e6e
 
 def person(b: MeshBuilder, frame: Frame, random: np.random.Generator) -> None:
     def one(options: Sequence[str]) -> np.ndarray:
-        return rgb(options[random.integers(len(options))])
+        return rgb(options[int(random.integers(len(options)))])
 
     figure(
         b,
@@ -63,14 +63,16 @@ def car(b: MeshBuilder, frame: Frame, random: np.random.Generator) -> None:
             *body,
         )
     for x in (-1.25, 1.25):
-        for y in (-half + 0.08, half - 0.08):
-            wheel = frame.shifted(x, y, 0.31)
+        for side in (-half + 0.08, half - 0.08):
+            wheel = frame.shifted(x, side, 0.31)
             axle = Frame(wheel.origin, wheel.axes[[2, 0, 1]])
             b.cylinder(axle, (0.31, 0.31), (-0.1, 0.1), Material.PAINT, rgb("#161616"), (0.1, 0.0), 16, caps="+-")
             b.cylinder(axle, (0.19, 0.17), (-0.112, 0.112), Material.METAL, rgb("#9a9c9e"), (0.1,), 12, caps="+-")
-    for y in (-0.6, 0.6):
-        b.box(frame, (1.88, y - 0.16, 0.58), (1.97, y + 0.16, 0.72), Material.LANTERN)
-        b.box(frame, (-2.04, y - 0.14, 0.66), (-1.93, y + 0.14, 0.82), Material.PAINT, rgb("#7d1414"), (0.1, 0.08))
+    for side in (-0.6, 0.6):
+        b.box(frame, (1.88, side - 0.16, 0.58), (1.97, side + 0.16, 0.72), Material.LANTERN)
+        b.box(
+            frame, (-2.04, side - 0.14, 0.66), (-1.93, side + 0.14, 0.82), Material.PAINT, rgb("#7d1414"), (0.1, 0.08)
+        )
     for x in (-2.04, 1.98):
         b.box(frame, (x - 0.03, -0.26, 0.4), (x + 0.03, 0.26, 0.51), Material.PAINT, rgb("#d8d8d0"), (0.1, 0.02))
 
@@ -95,7 +97,7 @@ def visitors(random: np.random.Generator, people: int, cars: int, eye: np.ndarra
         spot = random.uniform([1 - HALF[0], 1 - HALF[1]], [HALF[0] - 1, HALF[1] - 1])
         clear = np.linalg.norm(taken[:, :2] - spot, axis=1) > taken[:, 2] + 0.5
         if clear.all() and np.linalg.norm(spot - eye[:2]) > 4.0:
-            person(b, Frame.standing(*spot, ground_height(spot), random.uniform(0, 6.28)), random)
+            person(b, Frame.standing(spot[0], spot[1], ground_height(spot), random.uniform(0, 6.28)), random)
             placed += 1
     parked: list[np.ndarray] = []
     for _ in range(cars):
@@ -104,5 +106,5 @@ def visitors(random: np.random.Generator, people: int, cars: int, eye: np.ndarra
         spot = start + (end - start) * random.uniform(0.15, 0.85)
         if np.linalg.norm(spot - eye[:2]) > 6 and all(np.linalg.norm(spot - other) > 5.5 for other in parked):
             parked.append(spot)
-            car(b, Frame.standing(*spot, 0, float(np.arctan2(*(end - start)[::-1]))), random)
+            car(b, Frame.standing(spot[0], spot[1], 0, float(np.arctan2(*(end - start)[::-1]))), random)
     return b.build()
