@@ -12,6 +12,15 @@ from pdc_sfm.errors import OutputError
 
 LARGEST_TEXT = 1 << 30  # characters; a list of ten million pairs has fewer
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+IMAGE_BEGINNINGS = (
+    b"\xff\xd8\xff",
+    b"\x89PNG",
+    b"II*\0",
+    b"MM\0*",
+    b"RIFF",
+    b"P5\n",
+    b"P6\n",
+)  # that no text begins with
 MODEL = tuple(f"{name}.{end}" for name in ("cameras", "images", "points3D", "frames", "rigs") for end in ("bin", "txt"))
 MADE_MODEL = (*MODEL, "database.db", "points.ply", "summary.json", "models")  # by reconstruct and triangulate
 BLOCK = 1 << 20  # characters read at a time
@@ -143,6 +152,5 @@ def _same_below(path: Path, folder: Path) -> Path | None:
 
 
 def _begins_as_image(path: Path) -> bool:
-    import cv2
-
-    return bool(cv2.haveImageReader(str(path)))
+    with open(path, "rb") as file:
+        return file.read(4).startswith(IMAGE_BEGINNINGS)

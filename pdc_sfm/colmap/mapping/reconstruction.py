@@ -69,8 +69,8 @@ class ReconstructionSettings:
     # pairs with fewer than this share of the matches that link their images otherwise, and that these do not
     # confirm (things that look alike), find no cameras, only points; 0: all find cameras
     min_support_ratio: float = 0.6
-    # map again, with the same seed: without images whose intrinsics ran away, with fixed intrinsics where all did, and by
-    # the surest matches alone where few images register
+    # map again where a map is poor, up to four times in all: without images whose intrinsics ran away, with fixed
+    # intrinsics where all did, and by the surest matches alone where few images register; false: once
     retry: bool = True
     refine_keypoints: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # stray points stay in points.ply; the model keeps all
