@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pycolmap
@@ -62,5 +61,4 @@ def map_sift(
     """Models of a database with features and matches, of some of its images if named."""
     scratch.mkdir(parents=True, exist_ok=True)
     extra = {"image_names": names} if names else None
-    settings = dataclasses.replace(settings, reproducible=settings.reproducible is not False)
     return map_incrementally(database, images, scratch, settings, settings.camera.refine, extra)

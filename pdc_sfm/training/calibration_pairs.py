@@ -60,7 +60,9 @@ def calibration_kinds(
     counts = count, -(-count // 4)
     kinds = [
         PairKind("warped photographs", *(Pairs(n, functools.partial(_planes, p, n)) for p, n in zip(parts, counts))),
-        PairKind("moving objects", *(Pairs(n, functools.partial(_moving, p, cutouts, n)) for p, n in zip(parts, counts))),
+        PairKind(
+            "moving objects", *(Pairs(n, functools.partial(_moving, p, cutouts, n)) for p, n in zip(parts, counts))
+        ),
     ]
     return kinds + [_views(Path(folder), *counts) for folder in scenes]
 

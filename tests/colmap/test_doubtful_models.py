@@ -12,7 +12,7 @@ from projections import Scene, look_at, write_features, write_images, write_matc
 from pdc_sfm.cli import main as cli
 from pdc_sfm.colmap.io.cameras import INTRINSIC_LIMITS, intrinsic_limits, make_camera
 from pdc_sfm.colmap.io.models import ReconstructionError, summarize
-from pdc_sfm.colmap.mapping import reconstruction, triangulation
+from pdc_sfm.colmap.mapping import mappers, reconstruction, triangulation
 from pdc_sfm.colmap.mapping.doubts import MAX_ERROR, find_doubts
 from pdc_sfm.colmap.mapping.mappers import drop_bad_images
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
@@ -64,7 +64,7 @@ def test_equal_runs_give_equal_maps(tmp_path, motion):
 def test_the_mapper_has_one_thread_and_a_seed_for_small_sets_or_if_asked(
     tmp_path, monkeypatch, reproducible, small, threads
 ):
-    monkeypatch.setattr(reconstruction, "SMALL_SET", small)
+    monkeypatch.setattr(mappers, "SMALL_SET", small)
     given, mapping = [], pycolmap.incremental_mapping
 
     def note(database, images, folder, options, *rest, **calls):

@@ -32,7 +32,6 @@ from pdc_sfm.colmap.mapping.mappers import (
     drop_bad_images,
     map_globally,
     map_incrementally,
-    mapper_threads,
     read_cameras,
 )
 from pdc_sfm.colmap.mapping.two_stage import subsample_matches, triangulate_all
@@ -46,9 +45,6 @@ from pdc_sfm.progress import progress
 from pdc_sfm.settings import require, to_dict
 
 FEW_PARTNERS = 4  # of an image, on average: a sequence matched with two before and two after has so many
-# Images that one thread maps and refines within minutes: 11 take 95 s, of which threads could shorten about half. Of more,
-# bundle adjustment is most of the time, and on several threads it adds up in another order each run.
-SMALL_SET = 50
 MIN_REGISTERED_RATIO = 0.8  # of the images registered: cameras are not looked for again
 HIGH_CONFIDENCE = 0.74  # probability of being right of the matches used then (table in the model's card)
 
@@ -75,7 +71,8 @@ class ReconstructionSettings:
     refine_keypoints: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # stray points stay in points.ply; the model keeps all
     seed: int = 0  # of RANSAC and of the mapper
-    # equal runs give equal maps: cameras are found and adjusted on one thread; false: on all; null: true up to 50 images
+    # equal runs give equal maps, to the last bit: all is done on one thread; false: on all; null: up to 50 images cameras
+    # are found on one, so that equal runs differ by rounding alone
     reproducible: bool | None = None
     threads: int = 0  # 0: all cores
 
@@ -110,8 +107,6 @@ def reconstruct(
         atomic_folder(output, SUMMARY) as folder,
         colmap_log(verbose),
     ):
-        if settings.reproducible is None:
-            settings = dataclasses.replace(settings, reproducible=len(inputs.names) <= SMALL_SET)
         with db.writing(folder / "database.db"):
             _fill_database(folder / "database.db", images, inputs, settings)
         job = _MappingJob(folder / "database.db", images, settings, mapper_options)
@@ -247,7 +242,7 @@ class _MappingJob:
         """Sharpen a model, with other intrinsics if `refine`, then add the points of all other keypoints."""
         settings = self.settings
         extra = self.mapper_options if settings.mapper == "incremental" else None
-        threads, tracks = mapper_threads(settings), bool(settings.two_view_tracks)
+        threads, tracks = 1 if settings.reproducible else settings.threads, bool(settings.two_view_tracks)
         options = pipeline_options(settings.seed, threads, tracks, refine, extra)
         bundle = options.get_global_bundle_adjustment()
         if settings.refine_keypoints:
