@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from pdc_sfm.images import fitted_size as fitted
 from pdc_sfm.images import list_images, read_image, resize_image
 from pdc_sfm.run_folder import RECORD, read_record
 from pdc_sfm.store.journal import RawStore
-
-if TYPE_CHECKING:
-    import pycolmap
 
 # name in the folder -> what the report shows of it; those after the first line only where queries were localized
 PARTS = {
@@ -100,7 +97,7 @@ class Run:
         return RawStore(self.folder / name)
 
     @functools.cached_property
-    def model(self) -> pycolmap.Reconstruction:
+    def model(self) -> Any:
         """The COLMAP model."""
         from pdc_sfm.colmap.io.models import load_model
 
