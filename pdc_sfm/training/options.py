@@ -67,6 +67,8 @@ class TrainSettings:
     initial_sigma: float = 0.0  # px: the outlier component of a fresh network begins with this; 0: as chance has it
     seed: int = 1  # of pairs and of fresh weights
     device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU where there is one
+    # of convolutions; auto: float16 on a GPU, its gradients scaled, and float32 on a CPU. Validation is in float32
+    precision: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     threads: int = 2  # of torch
     workers: int = 1  # processes that make pairs; 0: the training process makes them itself
     checkpoint_minutes: float = 5.0  # between two states written, from which a stopped run goes on

@@ -86,7 +86,8 @@ class Stepper:
         self.names = [n for back in (False, True) for n in self.names if (n in self.backbone) == back]
         groups = [g for g in groups if g["params"]]
         self.optimizer = kind(groups, lr=o.rate, weight_decay=o.weight_decay)
-        self.scaler = torch.amp.GradScaler("cuda", enabled=device.type == "cuda")
+        network.precision = _dtype(settings, device)  # correlation, GOCor, mixture and loss are float32 in any case
+        self.scaler = torch.amp.GradScaler(device.type, enabled=network.precision is torch.float16)
         self.average = Average(network, o.average) if o.average else None
         self.objective: nn.Module = Objective(network, settings)
         self.mode: tuple[bool, bool] | None = None  # whether the backbone learns, whether descriptors warm up
@@ -128,8 +129,7 @@ class Stepper:
     def step(self, batch: Batch, iteration: int) -> dict[str, float]:
         """One iteration. If loss or gradient are no numbers, the weights stay as they were and NaN is returned."""
         self.prepare(iteration)
-        with torch.autocast(self.device.type, torch.float16, enabled=self.device.type == "cuda"):
-            loss, parts = self.objective(batch, iteration)
+        loss, parts = self.objective(batch, iteration)
         values = {"loss": loss.item()} | {name: value.item() for name, value in parts.items()}
         if values["loss"] != values["loss"] or abs(values["loss"]) == float("inf"):
             return values
@@ -139,13 +139,21 @@ class Stepper:
         learning = [p for p in self.network.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(learning, self.settings.optimizer.clip or float("inf"))
         values["gradient"] = norm.item()
-        if self.device.type == "cpu" and not torch.isfinite(norm):
+        if not self.scaler.is_enabled() and not torch.isfinite(norm):
             return values | {"loss": float("nan")}
-        self.scaler.step(self.optimizer)  # on a GPU steps with overflowing half-precision gradients are left out
+        self.scaler.step(self.optimizer)  # leaves steps out whose scaled gradients overflow in float16
         self.scaler.update()
         if self.average:
             self.average.update(self.network, iteration)
         return values
+
+
+def _dtype(settings: TrainSettings, device: torch.device) -> torch.dtype | None:
+    """The 16 bits that convolutions are trained in; None: float32."""
+    wanted = settings.precision
+    if wanted == "auto":
+        wanted = "float16" if device.type == "cuda" else "float32"
+    return None if wanted == "float32" else getattr(torch, wanted)
 
 
 def _split(network: PDCNet) -> tuple[list[str], set[str]]:

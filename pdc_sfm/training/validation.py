@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from pdc_sfm.network import LevelOutput, mixture, upsample_estimate
+from pdc_sfm.network import LevelOutput, PDCNet, mixture, upsample_estimate
 from pdc_sfm.settings import require
 from pdc_sfm.training.batch import Batch
 from pdc_sfm.training.loss import sample_image
@@ -49,11 +49,12 @@ def dense_prediction(level: LevelOutput, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def validate(network: nn.Module, batches: Iterable[Batch]) -> dict[str, float]:
+def validate(network: PDCNet, batches: Iterable[Batch]) -> dict[str, float]:
     """Means over the pairs: pck_1, pck_3, pck_5, aepe over visible pixels; kept and kept_pck_5 over confident ones;
     confident shares of hidden pixels and of unrelated pairs; the worst gap between P_1 and the truth it predicts."""
-    training = network.training
+    before = network.training, network.precision
     network.eval()
+    network.precision = None  # as it will be used
     rows: dict[str, list[float]] = {}
     bins = np.zeros((10, 3))  # pixels, sum of P_1, sum of |error|_inf < 1
     for batch in batches:
@@ -71,6 +72,7 @@ def validate(network: nn.Module, batches: Iterable[Batch]) -> dict[str, float]:
             else:
                 seen = batch.valid[number] & ~hidden
                 _measure((flow[number] - batch.flow[number])[:, seen], confidence[number][seen], rows, bins)
+    training, network.precision = before
     network.train(training)
     result = {name: float(np.mean(values)) for name, values in rows.items()}
     full = bins[:, 0] > 0.01 * max(bins[:, 0].sum(), 1)

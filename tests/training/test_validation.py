@@ -21,6 +21,8 @@ def shifted(shift, size=(64, 64), pairs=1):
 class Constant(torch.nn.Module):
     """A network that answers with one flow and one confidence everywhere."""
 
+    precision = None
+
     def __init__(self, flow, inlier_logit):
         super().__init__()
         self.flow, self.inlier_logit = flow, inlier_logit
