@@ -127,6 +127,10 @@ class _Watch(TorchDispatchMode):
             with self:  # otherwise they arrive in their parts, here whole
                 return func._op_dk(MADE_OF_OTHERS, *args, **kwargs)
         name = func._schema.name.split("::")[-1]
+        if (
+            name.startswith("convolution") and len(devices := {x.device for x in inputs}) > 1
+        ):  # the fake mode lets it pass
+            raise RuntimeError(f"{name}: all tensors must be on the same device, found two devices: {devices}")
         value, known = self._computed(func, args, kwargs, inputs)
         if known and (name in WAITING or is_masked(name, args)):
             found = self._of_known_values(name, value, inputs)

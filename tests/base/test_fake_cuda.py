@@ -60,6 +60,15 @@ def test_two_devices_fail():
         counted(lambda x: x + torch.ones(8))
 
 
+def test_a_convolution_of_two_devices_fails():
+    """Which the fake mode alone lets pass."""
+    with FakeCuda() as gpu:
+        convolution = gpu.put(torch.nn.Conv2d(3, 2, 3))
+        image = gpu.put(torch.rand(1, 3, 8, 8), torch.device("cpu"))
+        with pytest.raises(RuntimeError, match="two devices"):
+            convolution(image)
+
+
 def test_values_follow_the_device():
     with FakeCuda(values=True) as gpu:
         image = gpu.put(IMAGE)

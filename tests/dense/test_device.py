@@ -53,7 +53,7 @@ def as_on_a_gpu(monkeypatch):
 
 @functools.cache
 def built_in():
-    return load_matcher().estimator.network
+    return load_matcher(device="cpu").estimator.network
 
 
 @functools.cache
