@@ -11,6 +11,8 @@ import numpy as np
 
 Size = tuple[int, int]  # (width, height), as hloc's image_size
 ImageShape = tuple[int, int]  # (height, width), as arrays and tensors have it
+MIN_SIDE = 16  # pixels of the smallest image that can be matched: one cell of the coarsest level
+COARSE_SIDE = 256  # of the square in which the coarse branch of the network sees every image
 
 
 def to_colmap(points: np.ndarray) -> np.ndarray:

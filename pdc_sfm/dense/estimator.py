@@ -17,9 +17,10 @@ from pdc_sfm.dense.confidence import require_reachable
 from pdc_sfm.dense.estimate import DenseEstimate, from_level, on_host
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import find_strategy
-from pdc_sfm.dense.views import SMALLEST, View
+from pdc_sfm.dense.views import View
 from pdc_sfm.errors import ImageError
 from pdc_sfm.images import fitted_size, resize_image
+from pdc_sfm.pixels import COARSE_SIDE, MIN_SIDE
 from pdc_sfm.sift import Description, describe
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from pdc_sfm.dense.subpixel import Gray
     from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 
-SEARCH_SIDE = 256  # rotations are tried at the smallest size the network works at
 MOST_KEYPOINTS = 2000  # of an image, for a search
 KEYPOINT_BYTES = 4 * (128 + 2)  # a descriptor and its place
 DETAIL = 2  # images are kept at up to twice the network's resolution, for views that magnify
@@ -77,8 +77,8 @@ class Estimator:
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             raise ImageError(f"{name} is {image.dtype} {image.shape}: expected RGB, (H, W, 3) uint8")
         height, width = image.shape[:2]
-        if min(height, width) < SMALLEST:
-            raise ImageError(f"{name} is {width}x{height} pixels: at least {SMALLEST}x{SMALLEST} are needed")
+        if min(height, width) < MIN_SIDE:
+            raise ImageError(f"{name} is {width}x{height} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed")
         size = fitted_size((width, height), self.settings.min_side, self.settings.max_side)
         encoded = self.encode_view(View.whole(image, (width, height), size), name)
         view = replace(encoded.view, source=self._kept_pixels(image, size))
@@ -213,7 +213,8 @@ def subpixel_by_default(network: PDCNet) -> bool:
 
 
 def _small(view: View) -> View:
-    return view.scaled(min(1.0, SEARCH_SIDE / min(view.size)))
+    """The smallest that the network works at."""
+    return view.scaled(min(1.0, COARSE_SIDE / min(view.size)))
 
 
 def _grays(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> tuple[list[Gray], list[Gray]]:

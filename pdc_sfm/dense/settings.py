@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pdc_sfm.dense.strategies import find_strategy, strategy_names
+from pdc_sfm.pixels import MIN_SIDE
 from pdc_sfm.settings import require
 
 
@@ -33,7 +34,7 @@ class DenseSettings:
     def __post_init__(self) -> None:
         for name in ("min_side", "max_side"):
             side = getattr(self, name)
-            require(side is None or side >= 16, f"{name}={side} must be at least 16 pixels")
+            require(side is None or side >= MIN_SIDE, f"{name}={side} must be at least {MIN_SIDE} pixels")
         require(1 <= self.rotations <= 36, f"rotations={self.rotations} must be between 1 (no search) and 36")
         turns = find_strategy(self.method).turns
         require(not turns or self.rotations == 1, f"method={self.method} turns the images itself: leave rotations out")

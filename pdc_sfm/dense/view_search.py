@@ -18,14 +18,13 @@ import numpy as np
 from pdc_sfm.dense.estimate import DenseEstimate, from_level, on_host
 from pdc_sfm.dense.homography_fit import Fit, fit_homography, fit_points
 from pdc_sfm.dense.views import View
-from pdc_sfm.pixels import inside, transform
+from pdc_sfm.pixels import COARSE_SIDE, inside, transform
 from pdc_sfm.sift import match_descriptions
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.estimator import EncodedView
     from pdc_sfm.network import PDCNet
 
-SIDE = 256  # of the branch, and of the views it is shown
 TURNS = tuple(range(0, 360, 45))  # degrees
 SHRUNK = 0.4  # zooms from about 1.5 to 4 become what a pass finds
 MAGNIFIED = 2.0
@@ -111,10 +110,10 @@ class ViewSearch:
     def _fit(self, look: ViewHypothesis) -> Fit | None:
         view = self._view(look)
         estimate = self._estimate(self.images[1 - look.viewed], view)
-        seen = tuple(SIDE * a / b for a, b in zip(view.seen_size, view.size))
+        seen = tuple(COARSE_SIDE * a / b for a, b in zip(view.seen_size, view.size))
         return fit_homography(
             estimate,
-            (SIDE, SIDE),
+            (COARSE_SIDE, COARSE_SIDE),
             seen,
             threshold=self.threshold,
             min_matches=FEWEST_CELLS,
@@ -123,7 +122,7 @@ class ViewSearch:
 
     def _view(self, look: ViewHypothesis) -> View:
         whole = self.images[look.viewed].view
-        view = whole.scaled(SIDE / min(whole.size)).zoomed(look.zoom, look.place)
+        view = whole.scaled(COARSE_SIDE / min(whole.size)).zoomed(look.zoom, look.place)
         return (view if look.tilt is None else view.squeezed(TILTED, look.tilt)).rotated(look.turn)
 
     def _estimate(self, reference: EncodedView, view: View) -> DenseEstimate:

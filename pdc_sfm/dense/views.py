@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pdc_sfm.images import resize_image
-from pdc_sfm.pixels import Size, rescale_matrix, transform
+from pdc_sfm.pixels import MIN_SIDE, Size, rescale_matrix, transform
 
 OUTSIDE = (0.485, 0.456, 0.406)  # the network's mean color, its zero: what a view shows beyond the image
-SMALLEST = 16
 AT_ONCE = 12_000_000  # bytes of an image, 4 megapixels: as floats 48 MB
 
 
@@ -33,7 +32,7 @@ class View:
 
     def scaled(self, factor: float) -> View:
         """The same view smaller or larger: sides are multiples of 8, which the network takes without resizing again."""
-        size = tuple(max(SMALLEST, 8 * round(side * factor / 8)) for side in self.size)
+        size = tuple(max(MIN_SIDE, 8 * round(side * factor / 8)) for side in self.size)
         seen = tuple(round(a * b / c) for a, b, c in zip(self.seen_size, size, self.size))
         original_from_view = self.original_from_view @ rescale_matrix(size, self.size)
         return replace(self, size=size, seen_size=seen, original_from_view=original_from_view)

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from pdc_sfm.device import require_device
-from pdc_sfm.pixels import Size, rescale
+from pdc_sfm.pixels import MIN_SIDE, Size, rescale
 from pdc_sfm.settings import require
 from pdc_sfm.workers import Engine, RaySettings
 
@@ -56,7 +56,7 @@ class KeypointSettings:
         require(self.border >= 0, f"border={self.border} must not be negative")
         for name in ("min_side", "max_side"):
             side = getattr(self, name)
-            require(side is None or side >= 16, f"{name}={side} must be at least 16 pixels")
+            require(side is None or side >= MIN_SIDE, f"{name}={side} must be at least {MIN_SIDE} pixels")
 
 
 def in_original_pixels(keypoints: Keypoints, original_size: Size) -> Keypoints:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-LOW_SIZE = 256  # side of the low-resolution branch
-
 
 @dataclass(frozen=True)
 class ImageCode:

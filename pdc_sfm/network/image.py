@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from pdc_sfm.errors import ImageError
-
-MIN_SIDE = 16
+from pdc_sfm.pixels import MIN_SIDE
 
 
 def prepare_image(image: np.ndarray | Tensor, name: str = "image") -> Tensor:

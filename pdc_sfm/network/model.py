@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pdc_sfm.network.backbone import build_backbone
-from pdc_sfm.network.code import LOW_SIZE, ImageCode, LevelOutput
+from pdc_sfm.network.code import ImageCode, LevelOutput
 from pdc_sfm.network.confidence_head import ConfidenceHead
 from pdc_sfm.network.correlation import Tiles, cut_mean, expected_displacement, expected_position, global_correlation
 from pdc_sfm.network.decoder import SLOPE, Refinement, ResidualDecoder
@@ -16,8 +16,9 @@ from pdc_sfm.network.mixture import Constraint, at_least_float32
 from pdc_sfm.network.settings import NetworkSettings
 from pdc_sfm.network.uncertainty import Predictor, SliceMLP, SliceModule
 from pdc_sfm.network.warp import pixel_grid, rescale_flow, resize, resize_area, warp
+from pdc_sfm.pixels import COARSE_SIDE
 
-GRID = LOW_SIZE // 16  # side of the coarsest maps
+GRID = COARSE_SIDE // 16  # side of the coarsest maps
 
 
 class PDCNet(nn.Module):
@@ -62,8 +63,8 @@ class PDCNet(nn.Module):
 
     def _encode(self, images: Tensor) -> ImageCode:
         size = (images.shape[-2], images.shape[-1])
-        high_size = tuple(max(LOW_SIZE, side // 8 * 8) for side in size)
-        if self.backbone_low is None and high_size == (LOW_SIZE, LOW_SIZE):  # both branches see the same
+        high_size = tuple(max(COARSE_SIDE, side // 8 * 8) for side in size)
+        if self.backbone_low is None and high_size == (COARSE_SIDE, COARSE_SIDE):  # both branches see the same
             high = self._run(self.backbone_high, self._resized(images, high_size), (16, *self.settings.strides))
             low = {4: high[16], 3: high[8]}
         else:
@@ -75,11 +76,11 @@ class PDCNet(nn.Module):
         """As `encode`, of the 256x256 branch alone: a code for `decode(..., last_level=3)`."""
         size = (images.shape[-2], images.shape[-1])
         with _full_precision(images):
-            return self._code(self._low_features(images), size, (LOW_SIZE, LOW_SIZE))
+            return self._code(self._low_features(images), size, (COARSE_SIDE, COARSE_SIDE))
 
     def _low_features(self, images: Tensor) -> dict[int, Tensor]:
         backbone = self.backbone_low or self.backbone_high
-        maps = self._run(backbone, self._resized(images, (LOW_SIZE, LOW_SIZE)), (16, 8))
+        maps = self._run(backbone, self._resized(images, (COARSE_SIDE, COARSE_SIDE)), (16, 8))
         return {4: maps[16], 3: maps[8]}
 
     def _code(self, features: dict[int, Tensor], size: tuple[int, int], high_size: tuple[int, int]) -> ImageCode:
@@ -119,7 +120,7 @@ class PDCNet(nn.Module):
             return tuple(self._decode(reference, query, last_level, passes))
 
     def _decode(self, reference: ImageCode, query: ImageCode, last_level: int, passes: int | None):
-        low = (LOW_SIZE, LOW_SIZE)
+        low = (COARSE_SIDE, COARSE_SIDE)
         output, feature = self._decode_global(reference, query)
         yield output
         for level in self.settings.levels[1:]:
@@ -165,16 +166,18 @@ class PDCNet(nn.Module):
             start = expected_position(scores, GRID, GRID) - pixel_grid(GRID, GRID, like=position)
         else:
             start = (GRID - 1) / 2 - pixel_grid(GRID, GRID, like=position)
-        flow = torch.add(start, position, alpha=(GRID - 1) / 2) * (LOW_SIZE / GRID)
+        flow = torch.add(start, position, alpha=(GRID - 1) / 2) * (COARSE_SIDE / GRID)
         slices = _unit(F.relu(plain)) if level.slices is not None else None
         log_var, logits = self._mixture(level, slices, feature, [])
-        return LevelOutput(4, flow, log_var, logits, (LOW_SIZE,) * 2, (LOW_SIZE,) * 2), feature
+        return LevelOutput(4, flow, log_var, logits, (COARSE_SIDE,) * 2, (COARSE_SIDE,) * 2), feature
 
     def _upsample(self, level: int, previous: LevelOutput, feature: Tensor, sizes, shape) -> Upsampled:
         """The estimate of the level before, brought to this level's resolution and units."""
         module = self.levels[str(level)]
         if level == 2:  # from the 256x256 branch to the images' own resolution
-            flow = rescale_flow(resize(previous.flow, shape), ((LOW_SIZE,) * 2, sizes[0]), ((LOW_SIZE,) * 2, sizes[1]))
+            flow = rescale_flow(
+                resize(previous.flow, shape), ((COARSE_SIDE,) * 2, sizes[0]), ((COARSE_SIDE,) * 2, sizes[1])
+            )
         else:
             flow = module.up_flow(previous.flow)
         mixture = [resize(x, shape) for x in self._mixture_of(previous)]

@@ -16,17 +16,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pdc_sfm.dense.views import SMALLEST, View
+from pdc_sfm.dense.views import View
 from pdc_sfm.engine.reading import ReadAhead
 from pdc_sfm.errors import FormatError, ImageError, OtherSettingsError
 from pdc_sfm.files import remove_leftovers
 from pdc_sfm.images import read_image
 from pdc_sfm.network import ImageCode, PDCNet
-from pdc_sfm.pixels import Size
+from pdc_sfm.pixels import COARSE_SIDE, MIN_SIDE, Size
 from pdc_sfm.settings import differences
 from pdc_sfm.weights.tensor_files import write_safetensors
 
-SIDE = 256  # of the low-resolution branch (network.code.LOW_SIZE)
 PART = 128  # images of a part
 ENCODED_AT_ONCE = 8  # images in a batch
 
@@ -104,9 +103,9 @@ def _read_small(path: Path) -> tuple[np.ndarray, Size]:
     """An image at 256x256, (256, 256, 3) float32 in [0, 1], and its own (width, height)."""
     image = read_image(path)
     size = image.shape[1], image.shape[0]
-    if min(size) < SMALLEST:
-        raise ImageError(f"{path} is {size[0]}x{size[1]} pixels: at least {SMALLEST}x{SMALLEST} are needed")
-    return View.whole(image, size, (SIDE, SIDE)).render(), size
+    if min(size) < MIN_SIDE:
+        raise ImageError(f"{path} is {size[0]}x{size[1]} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed")
+    return View.whole(image, size, (COARSE_SIDE, COARSE_SIDE)).render(), size
 
 
 class CodeFolder:
@@ -142,7 +141,9 @@ class CodeFolder:
             tensor = file.get_tensor(key)
             features[int(key.removeprefix("level"))] = tensor if whole else tensor[torch.as_tensor(rows)]
         names, sizes = [known[row][0] for row in rows], [known[row][1] for row in rows]
-        return CoarseCodes(names, sizes, ImageCode(features, {}, (SIDE, SIDE), (SIDE, SIDE)))
+        return CoarseCodes(
+            names, sizes, ImageCode(features, {}, (COARSE_SIDE, COARSE_SIDE), (COARSE_SIDE, COARSE_SIDE))
+        )
 
     def add(self, codes: CoarseCodes) -> None:
         """Write a part. Hold the lock of the folder (`files.exclusive`) meanwhile."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pdc_sfm.device import Precision, require_device
 from pdc_sfm.matches.select import SelectSettings
+from pdc_sfm.pixels import MIN_SIDE
 from pdc_sfm.settings import require
 from pdc_sfm.workers import Engine, RaySettings
 
@@ -37,7 +38,7 @@ class RetrievalSettings:
     ray: RaySettings = field(default_factory=RaySettings)
 
     def __post_init__(self) -> None:
-        require(self.min_side >= 16, f"min_side={self.min_side} must be at least 16 pixels")
+        require(self.min_side >= MIN_SIDE, f"min_side={self.min_side} must be at least {MIN_SIDE} pixels")
         long = self.max_side is None or self.max_side >= self.min_side
         require(long, f"max_side={self.max_side} must be at least min_side={self.min_side}")
         SelectSettings(radius=self.radius, threshold=self.threshold)  # names what is out of range
