@@ -161,6 +161,7 @@ def _made_by(settings: MatchingSettings, matcher: PairMatcher | None, given: Giv
         made_by["codes"] = settings.codes
     if matcher is None:
         made_by["weights"] = WeightsFile.of(settings.weights).fingerprint
+        made_by["scores"] = "probability"  # of version 0.1 they were held below 0.573: not to be mixed
     else:
         made_by["matcher"] = getattr(matcher, "identity", type(matcher).__name__)
     if given is not None:

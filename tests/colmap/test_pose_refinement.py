@@ -6,7 +6,7 @@ import pytest
 from projections import make_scene
 
 from pdc_sfm.colmap.io.cameras import rays_of
-from pdc_sfm.colmap.localization.pose_refinement import refine_pose
+from pdc_sfm.colmap.localization.pose_refinement import inverse_variance, refine_pose
 from pdc_sfm.evaluation.poses import pose_error
 
 LOSS_SCALE = 1.0  # COLMAP's own
@@ -59,3 +59,10 @@ def test_a_perfect_pose_stays(noisy):
     scales = camera.mean_focal_length(), LOSS_SCALE
     found = refine_pose(start, rays_of(camera, exact), points, np.ones(len(points)), *scales)
     np.testing.assert_allclose(found.matrix(), true, atol=1e-9)
+
+
+def test_confidence_says_the_variance():
+    sigma = np.array([0.3, 1.0, 5.0])
+    confidence = (1 - np.exp(-np.sqrt(2) / sigma)) ** 2  # Eq. 7 with R = 1
+    np.testing.assert_allclose(inverse_variance(confidence), 1 / sigma**2, rtol=1e-9)
+    assert np.isfinite(inverse_variance(np.array([0.0, 1.0]))).all()

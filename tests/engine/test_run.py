@@ -13,7 +13,7 @@ from fake_matcher import FakeMatcher, write_images, write_list
 from h5_content import content
 
 from pdc_sfm.engine.pairing import exhaustive_pairs, nearest_pose_pairs, sequential_pairs
-from pdc_sfm.engine.run import MatchingSettings, match_pairs
+from pdc_sfm.engine.run import MatchingSettings, _made_by, match_pairs
 from pdc_sfm.errors import BusyError, FormatError, ImageError, SettingsError
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.journal import RawStore, open_raw_store
@@ -235,3 +235,13 @@ def test_keypoints_carry_a_pixel_of_the_network_as_their_uncertainty(photos):
         found = file[pair[0]]["keypoints"].attrs["uncertainty"]
     assert found == pytest.approx(min(size) / 24, rel=0.05)
     assert found > 1
+
+
+def test_a_run_whose_scores_were_no_probabilities_is_not_gone_on_with(photos):
+    """Version 0.1 held them below 0.573, and said nothing of it in its record."""
+    images, pairs, output = photos
+    before = {name: value for name, value in _made_by(MatchingSettings(), None, None).items() if name != "scores"}
+    with open_raw_store(output / f"matches-pdc_{pairs.stem}.raw", before):
+        pass
+    with pytest.raises(SettingsError, match="scores: None -> probability"):
+        match_pairs(pairs, images, output)

@@ -6,6 +6,11 @@ import numpy as np
 import pycolmap
 
 
+def inverse_variance(confidence: np.ndarray) -> np.ndarray:
+    """What probabilities (C,) of an error below a pixel say of the errors: Eq. 7 of one component, solved for 1 / sigma^2."""
+    return np.log1p(-np.sqrt(np.clip(confidence, 1e-4, 0.999))) ** 2 / 2
+
+
 def refine_pose(
     cam_from_world: pycolmap.Rigid3d,
     rays: np.ndarray,
@@ -17,7 +22,7 @@ def refine_pose(
 ) -> pycolmap.Rigid3d:
     """Least squares of weighted reprojection errors under a Cauchy loss (scale in pixels), by Levenberg-Marquardt.
 
-    `rays` (C, 2) are normalized coordinates, `points` (C, 3) in the world, `weights` (C,) probabilities of being right, above 0.
+    `rays` (C, 2) are normalized coordinates, `points` (C, 3) in the world, `weights` (C,) inverse variances.
     """
     rotation, translation = cam_from_world.rotation.matrix(), np.asarray(cam_from_world.translation)
     damping = 1e-4

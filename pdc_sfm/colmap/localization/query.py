@@ -13,14 +13,11 @@ from pdc_sfm.colmap.io.cameras import rays_of
 from pdc_sfm.colmap.io.covisibility import covisibility_clusters
 from pdc_sfm.colmap.io.point_lookup import PointLookup
 from pdc_sfm.colmap.localization.correspondences import Correspondences, gather
-from pdc_sfm.colmap.localization.pose_refinement import refine_pose
+from pdc_sfm.colmap.localization.pose_refinement import inverse_variance, refine_pose
 from pdc_sfm.colmap.options import merge_options
 from pdc_sfm.settings import require
 
 SQUARE = 1 / 16  # of the larger side: a cell of the network's coarsest map, whose matches come of one decision
-LEAST_WEIGHT = (
-    1e-4  # of a correspondence; else it weighs as much as it is likely right: of so many that say so, that share is
-)
 LOSS_SCALE = 0.5  # pixels by which good correspondences are usually wrong; what is farther off counts less
 
 
@@ -199,7 +196,7 @@ def _estimate(
     estimate = pycolmap.estimate_and_refine_absolute_pose(keypoints, points, query.camera, estimation, refinement)
     if estimate is not None and settings.weighted and estimate["num_inliers"] > 6:  # unknowns of a pose
         inliers = estimate["inlier_mask"]
-        weights = np.clip(correspondences.mean_score[inliers], LEAST_WEIGHT, 1)
+        weights = inverse_variance(correspondences.mean_score[inliers])
         rays = rays_of(query.camera, keypoints[inliers])
         scales = query.camera.mean_focal_length(), LOSS_SCALE
         pose = refine_pose(estimate["cam_from_world"], rays, points[inliers], weights / weights.mean(), *scales)
