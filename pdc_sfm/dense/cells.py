@@ -4,8 +4,7 @@ An image is cut into planes, pixel (i, j) of every cell in a plane of its own, (
 of cells (B, C, h, w) is then done to all pixels, and a mean over a cell is one over planes. Not for training.
 
 A CPU is fastest with few numbers at a time, in its cache: windows are sums of shifted maps. A GPU is fastest with few
-operations, each on everything (`fused`): windows are convolutions with fixed kernels, planes are a view of the image. The
-kernels are depthwise, which torch computes in full float32 (others may run in TF32, too coarse for coordinates).
+operations, each on everything (`fused`): `subpixel_gpu.py` is written for it.
 """
 
 from __future__ import annotations
@@ -39,14 +38,7 @@ def on_device(values: tuple[float, ...], device: torch.device) -> Tensor:
 def planes(image: Tensor) -> Tensor:
     """(B, 1, H, W) -> (B, CELL, CELL, H / CELL, W / CELL)."""
     height, width = (side // CELL for side in image.shape[-2:])
-    cut = image.view(-1, height, CELL, width, CELL).permute(0, 2, 4, 1, 3)
-    return cut if fused(image) else cut.contiguous()
-
-
-def _joined(cut: Tensor) -> Tensor:
-    """The inverse of `planes`, of all pixels: (B, 1, H, W)."""
-    batch, _, _, height, width = cut.shape
-    return cut.permute(0, 3, 1, 4, 2).reshape(batch, 1, CELL * height, CELL * width)
+    return image.view(-1, height, CELL, width, CELL).permute(0, 2, 4, 1, 3).contiguous()
 
 
 def upsample(cells: Tensor, taken: Sequence[int] = ALL, *, linear: bool = False) -> Tensor:
@@ -55,10 +47,6 @@ def upsample(cells: Tensor, taken: Sequence[int] = ALL, *, linear: bool = False)
     Interpolated between centers; beyond the outermost ones values stay as they are, or go on linearly.
     """
     height, width = cells.shape[-2:]
-    if fused(cells):
-        pixels = _enlarged(cells, linear)
-        cut = pixels.view(*cells.shape[:2], height, CELL, width, CELL).permute(0, 1, 3, 5, 2, 4)
-        return cut[:, :, taken[0] : taken[-1] + 1, taken[0] : taken[-1] + 1]
     padded = continued(cells, 1) if linear else F.pad(cells, (1, 1, 1, 1), mode="replicate")
     rows = cells.new_empty((*cells.shape[:2], len(taken), height, width + 2))
     found = cells.new_empty((*cells.shape[:2], len(taken), len(taken), height, width))
@@ -70,26 +58,30 @@ def upsample(cells: Tensor, taken: Sequence[int] = ALL, *, linear: bool = False)
     return found
 
 
-def _enlarged(cells: Tensor, linear: bool) -> Tensor:
-    """Maps (B, C, h, w) at all pixels of an image (B, C, H, W)."""
-    enlarge = functools.partial(F.interpolate, scale_factor=CELL, mode="bilinear", align_corners=False)
-    return enlarge(continued(cells, 1))[..., CELL:-CELL, CELL:-CELL] if linear else enlarge(cells)
-
-
 def continued(cells: Tensor, reach: int) -> Tensor:
-    """Maps with so many cells more on each side, going on linearly."""
-    replicated, reflected = (F.pad(cells, (reach,) * 4, mode=mode) for mode in ("replicate", "reflect"))
-    return torch.sub(2 * replicated, reflected) if not fused(cells) else reflected.neg_().add_(replicated, alpha=2)
+    """Maps with so many cells more on each side, going on linearly.
+
+    Both ways to compute it differ in the outermost corners, where maps may go on bilinearly as well.
+    """
+    if fused(cells):
+        rows, columns = (_continuing(side, reach, cells.device) for side in cells.shape[-2:])
+        return rows @ cells @ columns.T
+    return torch.sub(2 * F.pad(cells, (reach,) * 4, mode="replicate"), F.pad(cells, (reach,) * 4, mode="reflect"))
+
+
+@functools.lru_cache(32)
+def _continuing(side: int, reach: int, device: torch.device) -> Tensor:
+    """(side + 2 reach, side): the weights by which the cells of a row go on."""
+    unit, pad = torch.eye(side)[None], (reach, reach)
+    longer = 2 * F.pad(unit, pad, mode="replicate") - F.pad(unit, pad, mode="reflect")
+    return longer[0].T.contiguous().to(device)
 
 
 def read_through(image: Tensor, grid: Tensor, taken: Sequence[int]) -> Tensor:
     """An image (B, 1, H, W) at the pixels of cells, as planes, given the places of their centers (B, 2, h, w), -1 to 1."""
-    sample = functools.partial(F.grid_sample, padding_mode="border", align_corners=True)
-    if fused(image):
-        found = planes(sample(image, _enlarged(grid, linear=True).permute(0, 2, 3, 1)))
-        return found[:, taken[0] : taken[-1] + 1, taken[0] : taken[-1] + 1]
     grid = upsample(grid, taken, linear=True)
-    return sample(image, grid.flatten(2, 4).permute(0, 2, 3, 1)).view_as(grid[:, 0])
+    places = grid.flatten(2, 4).permute(0, 2, 3, 1)
+    return F.grid_sample(image, places, padding_mode="border", align_corners=True).view_as(grid[:, 0])
 
 
 def _other_side(pixel: int) -> tuple[int, float]:
@@ -100,11 +92,6 @@ def _other_side(pixel: int) -> tuple[int, float]:
 
 def differences(image: Tensor) -> tuple[Tensor, Tensor]:
     """Along x and along y of planes, of the next pixel and the one before; 0 at the border of the image."""
-    if fused(image):
-        whole = _joined(image)
-        x = F.pad(whole[..., 2:] - whole[..., :-2], (1, 1))
-        y = F.pad(whole[..., 2:, :] - whole[..., :-2, :], (0, 0, 1, 1))
-        return planes(x), planes(y)
     return _along_x(image), _along_x(image.transpose(1, 2).mT).mT.transpose(1, 2)
 
 
@@ -125,25 +112,23 @@ def inner_gradient(image: Tensor) -> tuple[Tensor, Tensor]:
 
 def products(x: Tensor, y: Tensor, z: Tensor) -> list[Tensor]:
     """Mean products over the pixels of each cell, of planes: xx, xy, yy, xz, yz, zz, (B, 1, h, w) each."""
-    if fused(x):
-        all_three = torch.stack((x, y, z), 1)
-        found = (all_three[:, :, None] * all_three[:, None]).mean((3, 4))  # (B, 3, 3, h, w)
-        return [found[:, i, j, None] for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))]
     return [(a * b).mean((1, 2))[:, None] for a, b in ((x, x), (x, y), (y, y), (x, z), (y, z), (z, z))]
 
 
 def sums(cells: Tensor, window: Window) -> Tensor:
     """Maps (B, C, h, w) weighted by a bell around each cell. Outside all is zero."""
-    reach = sum(window) // 2
-    if fused(cells):
-        channels = cells.shape[1]
-        return F.conv2d(cells, _bells(window, channels, cells.device), padding=reach, groups=channels)
-    return _weighted(F.pad(cells, (reach,) * 4), window)
+    return _weighted(F.pad(cells, (sum(window) // 2,) * 4), window)
 
 
 def means(cells: Tensor, sigmas: Sequence[float]) -> Tensor:
     """Of Gaussians around each cell, (B, 1, h, w) -> (B, sigmas, h, w); sigma is in cells. Their time does not depend on it."""
     rows, columns = (_averaging(side, tuple(sigmas), cells.device) for side in cells.shape[-2:])
+    if fused(
+        cells
+    ):  # each sigma's rows with each one's columns, of which most are not wanted: two products and no copies
+        found = rows.flatten(0, 1) @ (cells[:, 0] @ columns.flatten(0, 1).T)
+        found = found.unflatten(2, (len(sigmas), -1)).unflatten(1, (len(sigmas), -1))
+        return found.diagonal(dim1=1, dim2=3).movedim(-1, 1)
     return rows @ cells @ columns.mT
 
 
@@ -156,27 +141,19 @@ def _averaging(side: int, sigmas: tuple[float, ...], device: torch.device) -> Te
 
 
 def smooth(cells: Tensor, window: Window) -> Tensor:
-    """Means over near cells. What is linear, up to the border, stays the same.
-
-    Both ways to compute it differ in the outermost corners, where maps may go on bilinearly as well.
-    """
-    if fused(cells):
-        rows, columns = (_evening(side, window, cells.device) for side in cells.shape[-2:])
-        return rows @ cells @ columns.T
+    """Means over near cells. What is linear, up to the border, stays the same."""
     return _weighted(continued(cells, sum(window) // 2), window)
 
 
 @functools.lru_cache(32)
-def _evening(side: int, window: Window, device: torch.device) -> Tensor:
-    """(side, side): the weights by which the cells of a row are evened out."""
-    unit = torch.eye(side)[None, None]
-    reach = sum(window) // 2
-    longer = 2 * F.pad(unit, (reach, reach, 0, 0), mode="replicate") - F.pad(unit, (reach, reach, 0, 0), mode="reflect")
-    return F.conv2d(longer, _bells(window, 1, unit.device).sum(2, keepdim=True))[0, 0].T.contiguous().to(device)
+def smoothing(side: int, window: Window, device: torch.device) -> Tensor:
+    """(side, side): the weights by which the cells of a row are smoothed."""
+    longer = _continuing(side, sum(window) // 2, torch.device("cpu")).T[None, None]
+    return F.conv2d(longer, bells(window, 1, longer.device).sum(2, keepdim=True))[0, 0].T.contiguous().to(device)
 
 
 @functools.lru_cache(32)
-def _bells(window: Window, channels: int, device: torch.device) -> Tensor:
+def bells(window: Window, channels: int, device: torch.device) -> Tensor:
     """(channels, 1, n, n): the weights of a window around a cell, for each map."""
     row = torch.ones(1, dtype=torch.float64)
     for n in window:
@@ -195,8 +172,6 @@ def _weighted(cells: Tensor, window: Window) -> Tensor:
 
 def largest(cells: Tensor, reach: int) -> Tensor:
     """The largest value (B, C, h, w) among cells up to `reach` rows and columns away."""
-    if fused(cells):
-        return F.max_pool2d(cells, 2 * reach + 1, 1, reach)
     height, width = cells.shape[-2:]
     padded = F.pad(cells, (reach,) * 4, mode="replicate")
     offsets = range(2 * reach + 1)
@@ -207,23 +182,11 @@ def largest(cells: Tensor, reach: int) -> Tensor:
 def slopes(cells: Tensor) -> Tensor:
     """(B, C, h, w) -> (B, C, 2, h, w): how much maps grow per pixel along x and y, smoothed over three cells."""
     padded = F.pad(cells, (2, 2, 2, 2), mode="replicate")
-    if fused(cells):
-        channels = cells.shape[1]
-        kernels = _slope_kernels(channels, cells.device)
-        return F.conv2d(padded, kernels, groups=channels).unflatten(1, (channels, 2))
     rows = padded[..., :-2, :] + padded[..., 1:-1, :] + padded[..., 2:, :]
     smooth = (rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]) / 9  # a cell more on each side
     along_x = (smooth[..., 1:-1, 2:] - smooth[..., 1:-1, :-2]) / (2 * CELL)
     along_y = (smooth[..., 2:, 1:-1] - smooth[..., :-2, 1:-1]) / (2 * CELL)
     return torch.stack((along_x, along_y), 2)
-
-
-@functools.lru_cache(8)
-def _slope_kernels(channels: int, device: torch.device) -> Tensor:
-    """(2 channels, 1, 5, 5): along x and y of each map."""
-    box, step = torch.tensor((0.0, 1.0, 1.0, 1.0, 0.0)), torch.tensor((-1.0, -1.0, 0.0, 1.0, 1.0))
-    along_x = torch.outer(box, step) / (9 * 2 * CELL)
-    return torch.stack((along_x, along_x.T)).repeat(channels, 1, 1)[:, None].to(device)
 
 
 def length(vectors: Tensor) -> Tensor:

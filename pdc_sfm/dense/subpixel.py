@@ -82,6 +82,10 @@ class Gray:
     @staticmethod
     def of(image: Tensor) -> Gray:
         """Of gray values (B, 1, H, W)."""
+        if fused(image):
+            from pdc_sfm.dense import subpixel_gpu
+
+            return Gray(image, subpixel_gpu.as_planes(subpixel_gpu.normalized(image)))
         cells = planes(image)
         return Gray(image, _normalized(cells, torch.ones_like(cells[:, 0, :1])))
 
@@ -161,6 +165,10 @@ def align(output: LevelOutput, reference: Gray, query: Gray, head: ConfidenceHea
 
 def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tuple[LevelOutput, Tensor | None]:
     """The aligned estimate, and (B, CONFIDENCE_FEATURES, h, w) known of each cell; None if the network states no confidence."""
+    if fused(output.flow):
+        from pdc_sfm.dense import subpixel_gpu
+
+        return subpixel_gpu.align_with_features(output, reference, query)
     output = replace(output, flow=_rows(output.flow), log_var=_rows(output.log_var), logits=_rows(output.logits))
     flow = start = output.flow
     query_per_reference = slopes(flow) + on_device((1.0, 0.0, 0.0, 1.0), flow.device).view(1, 2, 2, 1, 1)
@@ -193,7 +201,7 @@ def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tu
 def _confidences(output: LevelOutput, aligned: LevelOutput) -> Tensor:
     """(B, 5, h, w): what the network says, what is left of it after alignment, and how sure the surroundings are."""
     p1 = p_r(aligned.log_var, aligned.logits)
-    odds = torch.logit((p1 / HIGHEST_P_1).clamp(1e-4, 1 - 1e-4))
+    odds = torch.logit(p1 / HIGHEST_P_1, eps=1e-4)
     around = means(odds, SURROUNDINGS)
     return torch.cat((output.logits[:, :1] - output.logits[:, 1:2], output.log_var[:, -1:], odds, around), 1)
 
