@@ -184,7 +184,8 @@ class Estimator:
             return field_of(output, *(encoded.view.original_size for encoded in pairs[0]))
 
     def _decode(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> LevelOutput:
-        references, queries = (_batch([pair[side].code for pair in pairs]) for side in (0, 1))
+        references, queries = ([pair[side].code for pair in pairs] for side in (0, 1))
+        references, queries = references[0].cat_both(references, queries)
         if self.codes != "float32":
             import torch
 
@@ -220,10 +221,6 @@ def _small(view: View) -> View:
 def _grays(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> tuple[list[Gray], list[Gray]]:
     """Of the references, and of the queries."""
     return [reference.gray for reference, _ in pairs], [query.gray for _, query in pairs]
-
-
-def _batch(codes: list[ImageCode]) -> ImageCode:
-    return codes[0] if len(codes) == 1 else codes[0].cat(codes)
 
 
 def _original(output, reference: EncodedView, query: EncodedView, index: int) -> DenseEstimate:

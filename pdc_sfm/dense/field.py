@@ -86,11 +86,18 @@ def cyclic_error(forward: Field, backward: Field) -> Tensor:
     grid = (forward.landing * shrink).permute(0, 2, 3, 1)
     back = F.grid_sample(continued(backward.landing, 1), grid, align_corners=False)
     nearest = {"mode": "nearest", "padding_mode": "border", "align_corners": False}
-    stays = F.grid_sample(backward.valid.float(), forward.landing.permute(0, 2, 3, 1), **nearest) > 0
+    valid = F.grid_sample(backward.valid.float(), forward.landing.permute(0, 2, 3, 1), **nearest)
+    stays = forward.valid & (longest_side(back) < valid)  # 1 where the way back is valid, 0 elsewhere
     width, height = forward.reference_size
-    off = back - _centers(*forward.landing.shape[-2:], (1.0, 1.0), device)
-    off = off * on_device((width / 2, height / 2), device)
-    return length(off).masked_fill_(~(forward.valid & stays & (longest_side(back) <= 1)), torch.inf)
+    half = width / 2, height / 2
+    off = torch.addcmul(_start(*forward.landing.shape[-2:], half, device), back, on_device(half, device))
+    return torch.where(stays, length(off), on_device((torch.inf,), device))
+
+
+@functools.lru_cache(32)
+def _start(rows: int, columns: int, half: tuple[float, float], device: torch.device) -> Tensor:
+    """(1, 2, h, w): the way from centers of cells to the middle of an image, in pixels."""
+    return -_centers(rows, columns, (1.0, 1.0), device) * on_device(half, device)
 
 
 @functools.lru_cache(32)

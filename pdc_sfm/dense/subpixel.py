@@ -39,6 +39,7 @@ from pdc_sfm.dense.cells import (
 from pdc_sfm.dense.confidence import head_confidence
 from pdc_sfm.dense.estimate import MAPS
 from pdc_sfm.network import LevelOutput
+from pdc_sfm.network.code import turned_round
 from pdc_sfm.network.confidence_head import ConfidenceHead
 from pdc_sfm.network.mixture import highest_p_r, p_r
 from pdc_sfm.network.settings import MixtureSettings
@@ -97,6 +98,15 @@ class Gray:
         image = torch.cat([gray.image for gray in grays])
         return Gray(image, torch.cat([gray.cells for gray in grays]))
 
+    @staticmethod
+    def cat_both(references: Sequence[Gray], queries: Sequence[Gray]) -> tuple[Gray, Gray]:
+        """As `cat` of each; as `ImageCode.cat_both`."""
+        half = turned_round(references, queries)
+        if not half:
+            return Gray.cat(references), Gray.cat(queries)
+        joined = Gray.cat([*references, *references[:half]])
+        return Gray(joined.image[: 2 * half], joined.cells[: 2 * half]), Gray(joined.image[half:], joined.cells[half:])
+
     @property
     def nbytes(self) -> int:
         return self.image.nbytes + self.cells.nbytes
@@ -117,7 +127,7 @@ def align_likely(
     would have to wait for a GPU, which aligns everything at once.
     """
     if fused(output.flow):
-        return align(output, Gray.cat(references), Gray.cat(queries), head)
+        return align(output, *Gray.cat_both(references, queries), head)
     maps = {name: _rows(x).clone() for name in MAPS if (x := getattr(output, name)) is not None}
     flow, likely = maps["flow"], torch.ones_like(output.flow[:, 0]) > 0
     if output.logits is not None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pdc_sfm.dense.cells import on_device
 from pdc_sfm.dense.estimate import cell_centers
 from pdc_sfm.dense.field import Field, cyclic_error
 from pdc_sfm.matches.select import SelectSettings, scaled_distance
@@ -21,8 +22,8 @@ def pack(forward: Field, backward: Field | None, settings: SelectSettings) -> Te
     keep = forward.valid
     if settings.needs_cycle:
         distance = scaled_distance(settings.cyclic_distance, forward.reference_size)
-        error = cyclic_error(forward, backward)
-        keep = keep & (error < distance)
+        error = cyclic_error(forward, backward)  # infinite where it is not valid
+        keep = error < distance
     if settings.confidence == "p_r":
         scores = forward.confidence_within(settings.radius)
         keep = keep & (scores > settings.threshold)
@@ -31,7 +32,7 @@ def pack(forward: Field, backward: Field | None, settings: SelectSettings) -> Te
     block = max(1, settings.stride // forward.stride)
     if block > 1:
         keep = keep & best_of_blocks(torch.where(keep, scores, 0.0), block)
-    return torch.cat((forward.query_points(), torch.where(keep, scores, -1.0)), 1)
+    return torch.cat((forward.query_points(), torch.where(keep, scores, on_device((-1.0,), scores.device))), 1)
 
 
 def best_of_blocks(scores: Tensor, block: int) -> Tensor:

@@ -48,10 +48,28 @@ class ImageCode:
         join = lambda name: {k: torch.cat([getattr(c, name)[k] for c in codes]) for k in getattr(first, name)}  # noqa: E731
         return ImageCode(join("features"), join("filters"), first.size, first.high_size)
 
+    @staticmethod
+    def cat_both(references: Sequence[ImageCode], queries: Sequence[ImageCode]) -> tuple[ImageCode, ImageCode]:
+        """As `cat` of each. Where the second half of the pairs are the first half turned round, one copy serves both."""
+        if len(references) == 1:
+            return references[0], queries[0]
+        half = turned_round(references, queries)
+        if not half:
+            return ImageCode.cat(references), ImageCode.cat(queries)
+        joined = ImageCode.cat([*references, *references[:half]])
+        return joined.map(lambda x: x[: 2 * half]), joined.map(lambda x: x[half:])
+
     def map(self, function) -> ImageCode:
         """The code whose tensors are a function of this one's."""
         apply = lambda maps: {level: function(x) for level, x in maps.items()}  # noqa: E731
         return ImageCode(apply(self.features), apply(self.filters), self.size, self.high_size)
+
+
+def turned_round(references: Sequence, queries: Sequence) -> int:
+    """How many pairs there are if as many follow that are the same with reference and query exchanged; else 0."""
+    half = len(references) // 2
+    swapped = [*references[half:], *references[:half]]
+    return half if len(references) == 2 * half and all(a is b for a, b in zip(swapped, queries)) else 0
 
 
 @dataclass(frozen=True)

@@ -32,17 +32,22 @@ def local_correlation(reference: Tensor, query: Tensor, radius: int = 4) -> Tens
     return tiles.windows(tiles.products(reference))
 
 
-def cut_mean(maps: Tensor) -> Tensor:
-    """As `cut`, divided by the number of channels: products with it are means over channels."""
-    return cut(maps) / maps.shape[1]
+def cut_mean(maps: Tensor, scale: float = 1.0) -> Tensor:
+    """As `cut`, divided by the number of channels: products with it are means over channels, times a scale."""
+    return cut(maps, scale / maps.shape[1])
 
 
-def cut(maps: Tensor) -> Tensor:
-    """(B, C, H, W) -> (B * tiles, 64, C): a map as its tiles, padded with zeros."""
+def cut(maps: Tensor, factor: float = 1.0) -> Tensor:
+    """(B, C, H, W) -> (B * tiles, 64, C): a map as its tiles, padded with zeros, times a factor."""
     batch, channels, height, width = maps.shape
     rows, columns = -(-height // TILE), -(-width // TILE)
     last = _padded(maps.permute(0, 2, 3, 1), (0, 0, 0, columns * TILE - width, 0, rows * TILE - height))
     tiles = last.reshape(batch, rows, TILE, columns, TILE, channels).transpose(2, 3)
+    if factor != 1 and not torch.is_grad_enabled():  # copied and multiplied at once
+        found = tiles.new_empty(tiles.shape)
+        tiles = torch.mul(tiles, factor, out=found)
+    elif factor != 1:
+        tiles = tiles * factor
     return tiles.reshape(batch * rows * columns, TILE * TILE, channels)
 
 
@@ -136,24 +141,27 @@ def band_mask(radius: int, values: Tensor) -> Tensor:
     return full[0]
 
 
-def expected_position(scores: Tensor, height: int, width: int, reach: int = 2) -> Tensor:
-    """Mean position (x, y) under the softmax of scores of all positions: (B, h*w, H, W) -> (B, 2, H, W).
+def expected_way(scores: Tensor, height: int, width: int, unit: float = 1.0, reach: int = 2) -> Tensor:
+    """The way (x, y) in `unit`s to the mean position under the softmax of scores of all positions of a map of the same size.
 
-    Only positions within `reach` of the best one take part: a softmax over all of them would be drawn to the middle.
+    (B, h*w, h, w) -> (B, 2, h, w). Only positions within `reach` of the best one take part: a softmax over all of them would be drawn to the middle.
     """
-    near, places = _positions(height, width, reach, scores.device, scores.dtype)
-    best = scores.argmax(1)  # (B, H, W)
-    weights = torch.softmax(scores.permute(0, 2, 3, 1) + near[best], -1)
-    return _mean_of(weights, places)
+    near, places = _positions(height, width, reach, unit, scores.device, scores.dtype)
+    best = scores.argmax(1)  # (B, h, w)
+    weights = torch.softmax(scores.permute(0, 2, 3, 1) + near[best], -1).flatten(1, 2)
+    found = torch.baddbmm(places[None], weights, places.expand(len(weights), -1, -1), beta=-1)
+    return found.view(-1, height, width, 2).permute(0, 3, 1, 2)
 
 
 @made_once
-def _positions(height: int, width: int, reach: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _positions(
+    height: int, width: int, reach: int, unit: float, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
     """For each best position 0 at those within reach and -inf at others (h*w, h*w), and all positions (h*w, 2) as (x, y)."""
     ys = torch.arange(height, device=device, dtype=dtype).repeat_interleave(width)
     xs = torch.arange(width, device=device, dtype=dtype).repeat(height)
     far = torch.maximum((ys - ys[:, None]).abs(), (xs - xs[:, None]).abs()) > reach
-    return torch.zeros_like(far, dtype=dtype).masked_fill_(far, -torch.inf), torch.stack((xs, ys), 1)
+    return torch.zeros_like(far, dtype=dtype).masked_fill_(far, -torch.inf), torch.stack((xs, ys), 1) * unit
 
 
 def expected_displacement(
@@ -164,7 +172,9 @@ def expected_displacement(
     In `unit`s, added to a `start` (B, 2, H, W) if there is one.
     """
     steps = _displacements(radius, unit, correlation.device, correlation.dtype)
-    return _mean_of(torch.softmax(correlation.permute(0, 2, 3, 1) * temperature, -1), steps, start)
+    scores = correlation.permute(0, 2, 3, 1)
+    unscaled = isinstance(temperature, float) and temperature == 1
+    return _mean_of(torch.softmax(scores if unscaled else scores * temperature, -1), steps, start)
 
 
 @made_once
@@ -177,10 +187,9 @@ def _displacements(radius: int, unit: float, device: torch.device, dtype: torch.
 
 def _mean_of(weights: Tensor, values: Tensor, start: Tensor | None = None) -> Tensor:
     """Weighted sums of values (K, 2), and a start (B, 2, H, W): (B, H, W, K) -> (B, 2, H, W)."""
-    batch, height, width, count = weights.shape
-    rows = weights.reshape(-1, count)
+    batch, height, width, _ = weights.shape
     if start is None:
-        found = rows @ values
-    else:
-        found = torch.addmm(start.permute(0, 2, 3, 1).reshape(-1, 2), rows, values)
+        return (weights @ values).permute(0, 3, 1, 2)
+    rows, values = weights.flatten(1, 2), values.expand(batch, -1, -1)
+    found = torch.baddbmm(start.flatten(2).mT, rows, values)
     return found.view(batch, height, width, 2).permute(0, 3, 1, 2)

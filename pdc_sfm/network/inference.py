@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from pdc_sfm.device import Precision
-from pdc_sfm.network.model import PDCNet
+from pdc_sfm.network.model import Level, PDCNet
+from pdc_sfm.network.settings import NetworkSettings
 
 
 @torch.no_grad()
@@ -17,10 +18,30 @@ def for_inference(network: PDCNet, precision: Precision = "float32") -> PDCNet:
     """
     network.eval().requires_grad_(False)
     network.precision = getattr(torch, precision) if precision in ("float16", "bfloat16") else None
-    for level in network.levels.values() if network.settings.soft_argmax else ():
-        level.fixed_sharpness = level.temperature.exp().item()
     for module in list(network.modules()):
         if isinstance(module, nn.Sequential) and len(module) == 2 and isinstance(module[1], nn.BatchNorm2d):
             module[0] = nn.utils.fuse_conv_bn_eval(module[0], module[1])
             module[1] = nn.Identity()
+    for level in network.levels.values():
+        _fold_constants(level, network.settings)
     return network.to(memory_format=torch.channels_last)
+
+
+def _fold_constants(level: Level, settings: NetworkSettings) -> None:
+    """Numbers that maps are multiplied by, or that are added to them, become part of a layer. A second time it does nothing."""
+    if settings.soft_argmax and level.fixed_sharpness is None:
+        level.fixed_sharpness = sharpness = level.temperature.exp().item()
+        if level.is_local and settings.correlation == "plain":  # the correlation itself is multiplied, and layers divide by it
+            level.correlation_scale, level.fixed_sharpness = sharpness, 1.0
+            level.decoder.conv_0[0].weight[:, : (2 * level.radius + 1) ** 2] /= sharpness
+            if level.slices is not None:
+                level.slices.conv_0[0].weight /= sharpness
+    for layer, skip in (("conv_2", "conv0_skip"), ("conv_4", "conv2_skip")):
+        layer, skip = getattr(level.decoder, layer)[0], getattr(level.decoder, skip)[0]
+        if skip.bias is not None:
+            layer.bias += skip.bias
+            skip.bias = None
+    if level.predictor is not None and level.constraint.shift:
+        output = getattr(level.predictor, "output", level.predictor)
+        output.bias[level.constraint.inputs - 1] -= level.constraint.shift
+        level.constraint.shift = 0.0

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pdc_sfm.network.constants import channels
 from pdc_sfm.network.settings import MixtureSettings
 
 SQRT2 = math.sqrt(2.0)
@@ -25,9 +26,17 @@ class Constraint(nn.Module):
         super().__init__()
         self.settings = settings
         self.area = area
+        # makes h = 0 a small variance; `for_inference` moves it into the layer that predicts h
+        self.shift = math.log(area) if self.is_fixed else 0.0
         if settings.learned_bounds:  # lower = 1 + softplus(a), upper = lower + exp(b): the order of Eq. 3 holds
             self.lower = nn.Parameter(torch.tensor(math.log(math.e - 1)))
             self.upper = nn.Parameter(torch.tensor(math.log(area - 2.0)))
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the upper bound is the area."""
+        m = self.settings
+        return m.constrained and m.upper == "image" and not m.learned_bounds
 
     @property
     def inputs(self) -> int:
@@ -45,6 +54,9 @@ class Constraint(nn.Module):
             return h
         if m.components == 1:
             return self._bounded(h, 1.0)
+        if m.components == 2 and m.first == "fixed" and self.is_fixed:  # sigma_1 = 1, between bounds that are both 1
+            lower, range_ = (channels(x, h.device, h.dtype) for x in ((1.0, 2.0), (0.0, self.area - 2.0)))
+            return torch.addcmul(lower, range_, self._share(h)).log()
         second = self._bounded(h[:, -1:], 2.0)
         if m.components == 3:  # the outliers' own component: sigma_3^2 = beta_2^+ (appendix, number of components)
             second = torch.cat((second, self._widest(second)), 1)
@@ -65,17 +77,19 @@ class Constraint(nn.Module):
     def _bounded(self, h: Tensor, lower: float) -> Tensor:
         if self.settings.upper == "infinite":
             return torch.log(lower + h.exp())
-        # the shift by log B makes h = 0 a small variance
         if self.settings.learned_bounds:
             low, upper = self._learned()
             return torch.log(low + (upper - low) * torch.sigmoid(h - upper.log()))
-        share = torch.sigmoid(h - math.log(self.area))
-        return torch.rsub(share, lower, alpha=lower - self.area).log()  # low + (B - low) * share, in one kernel
+        return torch.rsub(self._share(h), lower, alpha=lower - self.area).log()  # low + (B - low) * share, in one kernel
+
+    def _share(self, h: Tensor) -> Tensor:
+        """How far a variance lies from its lower to its upper bound."""
+        return torch.sigmoid(h - self.shift if self.shift else h)
 
 
 def p_r(log_var: Tensor, logits: Tensor, radius: float = 1.0) -> Tensor:
     """P(|y - mu|_inf < R), Eq. 7: (B, M, H, W) twice -> (B, 1, H, W)."""
-    within = (1 - torch.exp(-SQRT2 * radius * torch.exp(-0.5 * log_var))).square()
+    within = torch.expm1(-SQRT2 * radius * torch.exp(-0.5 * log_var)).square()
     if logits.shape[1] == 2:  # the same, faster
         return torch.lerp(within[:, 1:], within[:, :1], torch.sigmoid(logits[:, :1] - logits[:, 1:]))
     return (torch.softmax(logits, 1) * within).sum(1, keepdim=True)

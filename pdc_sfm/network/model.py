@@ -9,7 +9,8 @@ from torch.nn import functional as F
 from pdc_sfm.network.backbone import build_backbone
 from pdc_sfm.network.code import ImageCode, LevelOutput
 from pdc_sfm.network.confidence_head import ConfidenceHead
-from pdc_sfm.network.correlation import Tiles, cut_mean, expected_displacement, expected_position, global_correlation
+from pdc_sfm.network.correlation import Tiles, cut_mean, expected_displacement, expected_way, global_correlation
+from pdc_sfm.network.constants import channels, made_once
 from pdc_sfm.network.decoder import SLOPE, Refinement, ResidualDecoder
 from pdc_sfm.network.gocor import GlobalGOCor, LocalGOCor
 from pdc_sfm.network.mixture import Constraint, at_least_float32
@@ -128,7 +129,7 @@ class PDCNet(nn.Module):
                 break
             sizes = (low, low) if level == 3 else (reference.high_size, query.high_size)
             up = self._upsample(level, self._passed(output), feature, sizes, reference.features[level].shape[-2:])
-            compared = _compared(reference, query, level)
+            compared = _compared(reference, query, level, self.levels[str(level)].correlation_scale)
             for number in range(min(self.passes[level], passes or self.passes[level])):
                 if number:  # the level starts again from where it ended
                     passed = self._passed(output)
@@ -163,10 +164,10 @@ class PDCNet(nn.Module):
         ):  # the decoder then corrects the correlation's own answer, zero being no correction
             scores = plain * level.sharpness  # both ways: a match is the best of its row and of its column
             scores = scores.log_softmax(1) + scores.flatten(2).log_softmax(2).view_as(scores)
-            start = expected_position(scores, GRID, GRID) - pixel_grid(GRID, GRID, like=position)
+            start = expected_way(scores, GRID, GRID, COARSE_SIDE / GRID)
         else:
-            start = (GRID - 1) / 2 - pixel_grid(GRID, GRID, like=position)
-        flow = torch.add(start, position, alpha=(GRID - 1) / 2) * (COARSE_SIDE / GRID)
+            start = _to_middle(position.device, position.dtype)
+        flow = torch.add(start, position, alpha=(GRID - 1) / 2 * (COARSE_SIDE / GRID))
         slices = _unit(F.relu(plain)) if level.slices is not None else None
         log_var, logits = self._mixture(level, slices, feature, [])
         return LevelOutput(4, flow, log_var, logits, (COARSE_SIDE,) * 2, (COARSE_SIDE,) * 2), feature
@@ -206,13 +207,13 @@ class PDCNet(nn.Module):
         plain = correlations[0]
         inputs = [correlations[-1], up.flow, *([] if up.feature is None else [up.feature]), *up.mixture]
         feature, residual = self._run(level.decoder, torch.cat(inputs, 1))
-        flow = up.flow + residual
+        flow = residual + up.flow  # in the memory order of the first
         if self.settings.soft_argmax:
             flow = expected_displacement(plain, level.radius, level.sharpness, flow, stride)
         predictor_feature = feature
         if level.refinement is not None:
             context, correction = self._run(level.refinement, torch.cat((feature, flow), 1))
-            flow, predictor_feature = flow + correction, feature + context
+            flow, predictor_feature = torch._foreach_add((flow, feature), (correction, context))  # in one kernel
         log_var, logits = self._mixture(level, plain, predictor_feature, [*up.mixture, up.flow])
         return LevelOutput(number, flow, log_var, logits, *sizes), feature
 
@@ -230,6 +231,7 @@ class Level(nn.Module):
     def __init__(self, number: int, s: NetworkSettings):
         super().__init__()
         is_global = number == 4
+        self.is_local = not is_global
         area = s.mixture.low_area if number > 2 else s.mixture.high_area
         self.constraint = Constraint(s.mixture, area)
         mixture = 2 * s.mixture.components if s.uncertainty != "none" and s.propagate and not is_global else 0
@@ -250,6 +252,7 @@ class Level(nn.Module):
         if s.soft_argmax:
             self.temperature = nn.Parameter(torch.tensor(3.4))  # logarithm
         self.fixed_sharpness: float | None = None  # its exponential, once training has ended
+        self.correlation_scale = 1.0  # what the correlation is multiplied by, see `for_inference`
         self.slices = self.predictor = None
         self.uses_feature = s.uncertainty in ("both", "common")
         if s.uncertainty == "none":
@@ -279,15 +282,22 @@ class Level(nn.Module):
         return self.predictor(torch.cat([self.slices(slices), *([feature] if self.uses_feature else []), *previous], 1))
 
 
-def _compared(reference: ImageCode, query: ImageCode, level: int) -> tuple[list[Tensor], Tensor]:
+def _compared(reference: ImageCode, query: ImageCode, level: int, scale: float = 1.0) -> tuple[list[Tensor], Tensor]:
     """What the passes of a level compare: the reference's features, and its filters, cut into tiles; the query's features."""
     maps = [group[level] for group in (reference.features, reference.filters) if group]
-    return [cut_mean(at_least_float32(x)) for x in maps], at_least_float32(query.features[level])
+    return [cut_mean(at_least_float32(x), scale) for x in maps], at_least_float32(query.features[level])
 
 
 def _unit(x: Tensor) -> Tensor:
     """L2-normalize over channels."""
-    return x / torch.sqrt((x * x).sum(1, keepdim=True) + 1e-6)
+    least = channels((1e-3,), x.device, x.dtype)  # hypot: the root of the sum of squares
+    return x / torch.hypot(torch.linalg.vector_norm(x, dim=1, keepdim=True), least)
+
+
+@made_once
+def _to_middle(device: torch.device, dtype: torch.dtype) -> Tensor:
+    """The flow from each cell of the coarsest maps to their middle (1, 2, h, w)."""
+    return ((GRID - 1) / 2 - pixel_grid(GRID, GRID, torch.zeros((), device=device, dtype=dtype))) * (COARSE_SIDE / GRID)
 
 
 def _full_precision(like: Tensor):
