@@ -205,15 +205,15 @@ def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tu
         return found, None
     known = torch.cat((noise, looseness, roughness, bend, largest(bend, 2), *_squared_zooms(query_per_reference)), 1)
     low, high, scale = (on_device(values, flow.device) for values in zip(*FIT))
-    return found, torch.cat((_confidences(output, found), torch.clamp(known, low, high).log() * scale), 1)
+    return found, torch.cat((*confidences(output, found), torch.clamp(known, low, high).log() * scale), 1)
 
 
-def _confidences(output: LevelOutput, aligned: LevelOutput) -> Tensor:
-    """(B, 5, h, w): what the network says, what is left of it after alignment, and how sure the surroundings are."""
+def confidences(output: LevelOutput, aligned: LevelOutput) -> tuple[Tensor, ...]:
+    """Five maps (B, n, h, w): what the network says, what is left of it after alignment, and how sure the surroundings are."""
     p1 = p_r(aligned.log_var, aligned.logits)
     odds = torch.logit(p1 / HIGHEST_P_1, eps=1e-4)
     around = means(odds, SURROUNDINGS)
-    return torch.cat((output.logits[:, :1] - output.logits[:, 1:2], output.log_var[:, -1:], odds, around), 1)
+    return output.logits[:, :1] - output.logits[:, 1:2], output.log_var[:, -1:], odds, around
 
 
 def _squared_zooms(jacobian: Tensor) -> tuple[Tensor, Tensor]:
@@ -240,13 +240,13 @@ def _warped(query: Tensor, flow: Tensor, taken: tuple[int, ...]) -> tuple[Tensor
     """
     height, width = query.shape[-2:]
     scale = on_device((2 / (width - 1), 2 / (height - 1)), flow.device)
-    grid = torch.addcmul(_places(*flow.shape[-2:], width, height, flow.device), flow, scale)
+    grid = torch.addcmul(places(*flow.shape[-2:], width, height, flow.device), flow, scale)
     seen = (longest_side(grid) <= 1).float()
     return _normalized(read_through(query, grid, taken), seen, taken), seen
 
 
 @functools.lru_cache(32)
-def _places(rows: int, columns: int, width: int, height: int, device: torch.device) -> Tensor:
+def places(rows: int, columns: int, width: int, height: int, device: torch.device) -> Tensor:
     """(1, 2, h, w): where the centers of cells lie on an image of this size without a flow, from -1 to 1."""
     x, y = (
         2 * (torch.arange(n) * CELL + (CELL - 1) / 2) / (side - 1) - 1 for n, side in ((columns, width), (rows, height))

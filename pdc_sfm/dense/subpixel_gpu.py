@@ -51,7 +51,7 @@ def align_with_features(
     largest = F.max_pool2d(bend, 5, 1, 2)
     known = torch.cat((noise, looseness, roughness, bend, largest, *_zooms(turned)), 1)
     low, high = (on_device(values, flow.device) for values in _limits())
-    return found, torch.cat((same._confidences(output, found), torch.clamp(known, low, high).log_()), 1)
+    return found, torch.cat((*same.confidences(output, found), torch.clamp(known, low, high).log_()), 1)
 
 
 def _float(maps: Tensor | None) -> Tensor | None:
@@ -114,7 +114,7 @@ def _warped(query: Tensor, flow: Tensor, taken: tuple[int, ...]) -> tuple[Tensor
     """The query (B, 1, H, W) where the pixels of cells lie, normalized: (B, h, n, w, n); and whether it shows the cells."""
     height, width = query.shape[-2:]
     scale = on_device((2 / (width - 1), 2 / (height - 1)), flow.device)
-    grid = torch.addcmul(same._places(*flow.shape[-2:], width, height, flow.device), flow, scale)
+    grid = torch.addcmul(same.places(*flow.shape[-2:], width, height, flow.device), flow, scale)
     pixels = _enlarged(continued(grid, 1))[..., CELL:-CELL, CELL:-CELL]
     image = F.grid_sample(query, pixels.permute(0, 2, 3, 1), padding_mode="border", align_corners=True)
     seen = longest_side(grid) <= 1
@@ -167,7 +167,9 @@ def _kernels(window: Window, factors: tuple[float, ...], added: tuple[float, ...
 class _Fit:
     """Weighted sums of products around each cell, of slopes x and y and of the residual r."""
 
-    sums: Tensor  # (B, 10, h, w): xx, xr / STEP, xy; rx, rr, ry; yx, yr / STEP, yy; and of the weights
+    sums: (
+        Tensor  # (B, 10, h, w): xx, xr / STEP, xy; rx, rr, ry; yx, yr / STEP, yy; and, in the last pass, of the weights
+    )
     solution: (
         Tensor  # (B, 3, h, w): the step along x times determinant / STEP, the determinant, the step along y likewise
     )
@@ -205,9 +207,11 @@ def _fit(reference: Tensor, warped: Tensor, seen: Tensor, window: Window, taken:
     products = (pixels[:, :, None] * pixels[:, None]).mean((4, 6)).flatten(1, 2)
     one = on_device((1.0,), warped.device)
     weight = seen * torch.add(one, products[:, 4:5], alpha=1 / same.ROBUST**2).rsqrt_()
-    weighted = torch.cat((products, one.expand_as(weight)), 1).mul_(weight)
+    if taken == ALL:  # the last pass says how well it fits
+        products = torch.cat((products, one.expand_as(weight)), 1)
     square, along = slope * slope, slope / same.LARGEST_STEP
     factors = (square, along, square, 1.0, 1.0, 1.0, square, along, square, 1.0)
     stiff = tuple({0: same.STIFFNESS, 8: same.STIFFNESS, 9: NOTHING}.get(n, 0.0) for n in range(10))
-    sums = _sums(weighted, window, factors, stiff)
+    maps = products.shape[1]
+    sums = _sums(products.mul_(weight), window, factors[:maps], stiff[:maps])
     return _Fit(sums, torch.linalg.cross(sums[:, 6:9], sums[:, :3], dim=1))

@@ -144,7 +144,9 @@ def band_mask(radius: int, values: Tensor) -> Tensor:
 def expected_way(scores: Tensor, height: int, width: int, unit: float = 1.0, reach: int = 2) -> Tensor:
     """The way (x, y) in `unit`s to the mean position under the softmax of scores of all positions of a map of the same size.
 
-    (B, h*w, h, w) -> (B, 2, h, w). Only positions within `reach` of the best one take part: a softmax over all of them would be drawn to the middle.
+    (B, h*w, h, w) -> (B, 2, h, w).
+
+    Only positions within `reach` of the best one take part: a softmax over all of them would be drawn to the middle.
     """
     near, places = _positions(height, width, reach, unit, scores.device, scores.dtype)
     best = scores.argmax(1)  # (B, h, w)

@@ -8,6 +8,7 @@ from torch import nn
 from pdc_sfm.device import Precision
 from pdc_sfm.network.model import Level, PDCNet
 from pdc_sfm.network.settings import NetworkSettings
+from pdc_sfm.network.uncertainty import SliceMLP
 
 
 @torch.no_grad()
@@ -41,7 +42,7 @@ def _fold_constants(level: Level, settings: NetworkSettings) -> None:
         if skip.bias is not None:
             layer.bias += skip.bias
             skip.bias = None
-    if level.predictor is not None and level.constraint.shift:
-        output = getattr(level.predictor, "output", level.predictor)
-        output.bias[level.constraint.inputs - 1] -= level.constraint.shift
-        level.constraint.shift = 0.0
+    if level.predictor is not None:
+        level.constraint.fold(getattr(level.predictor, "output", level.predictor))
+    if isinstance(level.slices, SliceMLP):
+        level.slices.fold(level.predictor.conv_0[0])

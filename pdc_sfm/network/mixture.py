@@ -26,8 +26,7 @@ class Constraint(nn.Module):
         super().__init__()
         self.settings = settings
         self.area = area
-        # makes h = 0 a small variance; `for_inference` moves it into the layer that predicts h
-        self.shift = math.log(area) if self.is_fixed else 0.0
+        self.folded = False
         if settings.learned_bounds:  # lower = 1 + softplus(a), upper = lower + exp(b): the order of Eq. 3 holds
             self.lower = nn.Parameter(torch.tensor(math.log(math.e - 1)))
             self.upper = nn.Parameter(torch.tensor(math.log(area - 2.0)))
@@ -44,6 +43,8 @@ class Constraint(nn.Module):
         m = self.settings
         if not m.constrained or m.components == 1:
             return m.components
+        if self.folded:
+            return 4
         return 2 if m.first == "bounded" else 1
 
     def forward(self, h: Tensor) -> Tensor:
@@ -55,6 +56,8 @@ class Constraint(nn.Module):
         if m.components == 1:
             return self._bounded(h, 1.0)
         if m.components == 2 and m.first == "fixed" and self.is_fixed:  # sigma_1 = 1, between bounds that are both 1
+            if self.folded:
+                return self._of_folded(h)
             lower, range_ = (channels(x, h.device, h.dtype) for x in ((1.0, 2.0), (0.0, self.area - 2.0)))
             return torch.addcmul(lower, range_, self._share(h)).log()
         second = self._bounded(h[:, -1:], 2.0)
@@ -84,7 +87,26 @@ class Constraint(nn.Module):
 
     def _share(self, h: Tensor) -> Tensor:
         """How far a variance lies from its lower to its upper bound."""
-        return torch.sigmoid(h - self.shift if self.shift else h)
+        return torch.sigmoid(h - math.log(self.area))  # the shift makes h = 0 a small variance
+
+    @torch.no_grad()
+    def fold(self, layer: nn.Conv2d) -> None:
+        """Let the layer that predicts h and the logits repeat and shift h, so that two operations are left of Eq. 3-4.
+
+        log(l + (B - l) sigmoid(h - log B)) = log(e^(h + log B) + l B) - log(e^h + B); with l = B it is 0, sigma_1 = 1's.
+        """
+        m = self.settings
+        if self.folded or not (self.is_fixed and m.components == 2 and m.first == "fixed"):
+            return
+        rows = [0, 0, 0, 0, *range(1, layer.out_channels)]
+        layer.weight, layer.bias = nn.Parameter(layer.weight[rows], False), nn.Parameter(layer.bias[rows], False)
+        layer.bias[1] += math.log(self.area)
+        layer.out_channels, self.folded = len(rows), True
+
+    def _of_folded(self, h: Tensor) -> Tensor:
+        area = math.log(self.area)
+        sums = torch.logaddexp(h, channels((area, area + math.log(2), area, area), h.device, h.dtype))
+        return sums[:, :2] - sums[:, 2:]
 
 
 def p_r(log_var: Tensor, logits: Tensor, radius: float = 1.0) -> Tensor:

@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from pdc_sfm.network.backbone import build_backbone
 from pdc_sfm.network.code import ImageCode, LevelOutput
 from pdc_sfm.network.confidence_head import ConfidenceHead
-from pdc_sfm.network.correlation import Tiles, cut_mean, expected_displacement, expected_way, global_correlation
 from pdc_sfm.network.constants import channels, made_once
+from pdc_sfm.network.correlation import Tiles, cut_mean, expected_displacement, expected_way, global_correlation
 from pdc_sfm.network.decoder import SLOPE, Refinement, ResidualDecoder
 from pdc_sfm.network.gocor import GlobalGOCor, LocalGOCor
 from pdc_sfm.network.mixture import Constraint, at_least_float32
@@ -279,7 +279,9 @@ class Level(nn.Module):
         """What the predictor says of the mixture: h and the logits (B, inputs + M, h, w)."""
         if self.slices is None:
             return self.predictor(feature)
-        return self.predictor(torch.cat([self.slices(slices), *([feature] if self.uses_feature else []), *previous], 1))
+        ones = self.slices.ones(feature) if isinstance(self.slices, SliceMLP) else []
+        seen = [feature] if self.uses_feature else []
+        return self.predictor(torch.cat([self.slices(slices), *seen, *previous, *ones], 1))
 
 
 def _compared(reference: ImageCode, query: ImageCode, level: int, scale: float = 1.0) -> tuple[list[Tensor], Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from pdc_sfm.network.constants import chunk_size
+from pdc_sfm.network.constants import channels, chunk_size
 from pdc_sfm.network.decoder import conv_bn, leaky
 
 CHUNK = 2048  # slices processed together, so that their activations stay in the processor's cache
@@ -67,8 +67,23 @@ class SliceMLP(nn.Module):
         self.conv_2, self.output = conv_bn(c1, c2, 1), nn.Conv2d(c2, c3, 1)
 
     def forward(self, correlation: Tensor) -> Tensor:
-        x = leaky(self.conv_1(leaky(self.conv_0(correlation))))
-        return self.output(leaky(self.conv_2(x)))
+        x = leaky(self.conv_2(leaky(self.conv_1(leaky(self.conv_0(correlation))))))
+        return x if self.output is None else self.output(x)
+
+    @torch.no_grad()
+    def fold(self, following: nn.Conv2d) -> None:
+        """Let the layer after the last one do its work, whose input then ends with a map of ones: there its bias is (`ones`)."""
+        if self.output is None:
+            return
+        width, weight = self.output.out_channels, following.weight
+        mine = torch.einsum("oikl,ij->ojkl", weight[:, :width], self.output.weight[:, :, 0, 0])
+        bias = torch.einsum("oikl,i->okl", weight[:, :width], self.output.bias)[:, None]
+        following.weight = nn.Parameter(torch.cat((mine, weight[:, width:], bias), 1), False)
+        following.in_channels, self.output = following.weight.shape[1], None
+
+    def ones(self, like: Tensor) -> list[Tensor]:
+        """What comes last of the input of the layer that follows."""
+        return [] if self.output is not None else [channels((1.0,), like.device, like.dtype).expand_as(like[:, :1])]
 
 
 class Predictor(nn.Module):

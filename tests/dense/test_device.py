@@ -140,7 +140,7 @@ def test_alignment_and_judging_of_both_directions_take_few_kernels(gpu):
     assert count.kernels <= ALIGNING, str(count)
 
 
-ALIGNING, SELECTING = 200, 40  # kernels of both directions
+ALIGNING, SELECTING = 140, 34  # kernels of both directions
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""How much a pair of images costs a GPU to launch, all of it: decoding both ways, alignment, confidence, selection."""
+
+import numpy as np
+import pytest
+import torch
+
+from pdc_sfm.matcher import Matcher
+from pdc_sfm.network import PDCNet
+from pdc_sfm.network.fake_cuda import FakeCuda
+from pdc_sfm.network.inference import for_inference
+from pdc_sfm.weights import load_network
+
+# the stand-in leans on how torch dispatches: 2.13 is tried, 2.4 aborts
+pytest.importorskip("torch", minversion="2.13")
+
+NETWORKS = {"built-in": load_network, "PDC-Net+": lambda: for_inference(PDCNet())}
+
+
+def photograph(size):
+    return np.random.default_rng(0).integers(0, 255, (*size[::-1], 3), np.uint8)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_pair_takes_500_kernels_and_an_encoding_600(network):
+    real = NETWORKS[network]()
+    with FakeCuda() as gpu, torch.inference_mode():
+        matcher = Matcher(gpu.put(real), device="cuda:0")
+        pair = [matcher.encode(photograph((640, 480))) for _ in range(2)]
+        matcher.match(*pair)  # what is made once is made
+        with gpu.counting() as matching:
+            matcher.match(*pair)
+        encodings = []
+        for size in ((480, 640), (1200, 1600)):
+            with gpu.counting() as encoding:
+                matcher.estimator.network.encode(torch.rand(1, 3, *size, device="cuda:0"))
+            encodings.append(encoding)
+    assert matching.kernels <= 500, str(matching)
+    assert matching.syncs <= 2, str(matching)
+    assert all(encoding.kernels <= 600 for encoding in encodings), "\n".join(map(str, encodings))
+
+
+def test_what_is_folded_into_layers_changes_no_number_and_is_folded_once():
+    from dataclasses import replace
+
+    from pdc_sfm.network.settings import COMPACT
+
+    torch.manual_seed(0)
+    plain = PDCNet(replace(COMPACT, passes=())).eval()
+    for module in plain.modules():
+        if isinstance(module, torch.nn.Conv2d) and module.bias is not None:
+            torch.nn.init.normal_(module.bias, std=0.3)
+    images = torch.rand(2, 1, 3, 264, 320)
+    with torch.no_grad():
+        expected = plain.decode(*map(plain.encode, images))
+        fast = for_inference(for_inference(plain))
+        found = fast.decode(*map(fast.encode, images))
+    for one, other in zip(found, expected):
+        for name in ("flow", "log_var", "logits"):
+            a, b = getattr(one, name), getattr(other, name)
+            assert (a - b).abs().max() < 1e-4 * b.abs().max(), (one.level, name)
