@@ -164,7 +164,7 @@ def _kernels(window: Window, factors: tuple[float, ...], added: tuple[float, ...
 
 
 @dataclass(frozen=True)
-class _Fit:
+class _Solved:
     """Weighted sums of products around each cell, of slopes x and y and of the residual r."""
 
     sums: (
@@ -186,7 +186,7 @@ class _Fit:
         return self.sums[:, 4:5] / self.sums[:, 9:]
 
 
-def _fit(reference: Tensor, warped: Tensor, seen: Tensor, window: Window, taken: tuple[int, ...]) -> _Fit:
+def _fit(reference: Tensor, warped: Tensor, seen: Tensor, window: Window, taken: tuple[int, ...]) -> _Solved:
     """Of the reference's planes (B, CELL, CELL, h, w) and the query's pixels (B, h, n, w, n)."""
     batch, height, count, width, _ = warped.shape
     whole = (batch, 3, height * count, width * count)
@@ -214,4 +214,4 @@ def _fit(reference: Tensor, warped: Tensor, seen: Tensor, window: Window, taken:
     stiff = tuple({0: same.STIFFNESS, 8: same.STIFFNESS, 9: NOTHING}.get(n, 0.0) for n in range(10))
     maps = products.shape[1]
     sums = _sums(products.mul_(weight), window, factors[:maps], stiff[:maps])
-    return _Fit(sums, torch.linalg.cross(sums[:, 6:9], sums[:, :3], dim=1))
+    return _Solved(sums, torch.linalg.cross(sums[:, 6:9], sums[:, :3], dim=1))

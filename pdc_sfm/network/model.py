@@ -213,7 +213,7 @@ class PDCNet(nn.Module):
         predictor_feature = feature
         if level.refinement is not None:
             context, correction = self._run(level.refinement, torch.cat((feature, flow), 1))
-            flow, predictor_feature = torch._foreach_add((flow, feature), (correction, context))  # in one kernel
+            flow, predictor_feature = torch._foreach_add((flow, feature), (correction, context))  # noqa: SLF001 (one kernel)
         log_var, logits = self._mixture(level, plain, predictor_feature, [*up.mixture, up.flow])
         return LevelOutput(number, flow, log_var, logits, *sizes), feature
 
