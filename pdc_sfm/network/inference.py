@@ -32,7 +32,9 @@ def _fold_constants(level: Level, settings: NetworkSettings) -> None:
     """Numbers that maps are multiplied by, or that are added to them, become part of a layer. A second time it does nothing."""
     if settings.soft_argmax and level.fixed_sharpness is None:
         level.fixed_sharpness = sharpness = level.temperature.exp().item()
-        if level.is_local and settings.correlation == "plain":  # the correlation itself is multiplied, and layers divide by it
+        if (
+            level.is_local and settings.correlation == "plain"
+        ):  # the correlation itself is multiplied, and layers divide by it
             level.correlation_scale, level.fixed_sharpness = sharpness, 1.0
             level.decoder.conv_0[0].weight[:, : (2 * level.radius + 1) ** 2] /= sharpness
             if level.slices is not None:

@@ -83,7 +83,9 @@ class Constraint(nn.Module):
         if self.settings.learned_bounds:
             low, upper = self._learned()
             return torch.log(low + (upper - low) * torch.sigmoid(h - upper.log()))
-        return torch.rsub(self._share(h), lower, alpha=lower - self.area).log()  # low + (B - low) * share, in one kernel
+        return torch.rsub(
+            self._share(h), lower, alpha=lower - self.area
+        ).log()  # low + (B - low) * share, in one kernel
 
     def _share(self, h: Tensor) -> Tensor:
         """How far a variance lies from its lower to its upper bound."""
