@@ -32,7 +32,7 @@ from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import result_settings
 
 RESULTS = "results.txt"
-MIN_NCC = 0.1  # by which focal lengths may differ, relative, for two cameras to be one: EXIF is rounded, lenses differ by more
+SAME_CAMERA = 0.1  # by which focal lengths of one camera may differ, relative: EXIF is rounded, lenses differ by more
 
 log = logging.getLogger(__name__)
 
@@ -208,7 +208,7 @@ def _intrinsics(path: Path, model: Reconstruction) -> tuple[Camera, str]:
         lengths = np.array([_focal_length(camera) for camera in same])
         usual = same[int(np.argsort(lengths)[len(same) // 2])]
         others = [*lengths, *([_focal_length(said)] if said is not None else [])]
-        if max(abs(np.log(other / _focal_length(usual))) for other in others) <= MIN_NCC:
+        if max(abs(np.log(other / _focal_length(usual))) for other in others) <= SAME_CAMERA:
             return usual, "the map's camera"
     if said is not None:
         return said, "EXIF"

@@ -178,7 +178,7 @@ def _move(model: pycolmap.Reconstruction, images: Path) -> tuple[Observations, n
     block_of[order] = np.arange(len(order)) // BLOCK
     rows_of_block = np.argsort(block_of[seen.point], kind="stable")
     ends = np.cumsum(np.bincount(block_of[seen.point]))
-    blocks = progress(np.split(rows_of_block, ends[:-1]), "sharpening", "block")
+    blocks = progress(np.split(rows_of_block, ends[:-1]), "refining keypoints", "block")
     alike = np.zeros(len(seen.point), bool)
     for rows in blocks:
         _move_block(model, seen, squares, rows, read, alike)
