@@ -158,7 +158,9 @@ def _sums(cells: Tensor, window: Window, factors: tuple[float, ...], added: tupl
 
 
 @functools.lru_cache(32)
-def _kernels(window: Window, factors: tuple[float, ...], added: tuple[float, ...], device: torch.device):
+def _kernels(
+    window: Window, factors: tuple[float, ...], added: tuple[float, ...], device: torch.device
+) -> tuple[Tensor, Tensor]:
     weights = bells(window, len(factors), torch.device("cpu")) * torch.tensor(factors).view(-1, 1, 1, 1)
     return weights.to(device), torch.tensor(added).to(device)
 

@@ -46,5 +46,5 @@ def _fold_constants(level: Level, settings: NetworkSettings) -> None:
             skip.bias = None
     if level.predictor is not None:
         level.constraint.fold(getattr(level.predictor, "output", level.predictor))
-    if isinstance(level.slices, SliceMLP):
-        level.slices.fold(level.predictor.conv_0[0])
+        if isinstance(level.slices, SliceMLP):
+            level.slices.fold(level.predictor.conv_0[0])
