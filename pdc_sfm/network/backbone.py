@@ -11,6 +11,7 @@ from pdc_sfm.network import constants
 from pdc_sfm.network.settings import NetworkSettings
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet
+Padding = tuple[int, int]  # before and after
 
 
 def build_backbone(settings: NetworkSettings) -> nn.Module:
@@ -31,7 +32,7 @@ class VGG16(nn.Module):
 
     channels: ClassVar = {4: 128, 8: 256, 16: 512}  # stride -> channels
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.level_0 = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(inplace=True))
         self.level_1 = self._level(64, 64)
@@ -60,7 +61,16 @@ class VGG16(nn.Module):
 class _Conv(nn.Module):
     """Convolution with bias and explicit (left, right) padding; batch norm is folded into it."""
 
-    def __init__(self, inputs, outputs, kernel, stride=1, groups=1, padding=None, relu=True):
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        stride: int = 1,
+        groups: int = 1,
+        padding: Padding | None = None,
+        relu: bool = True,
+    ):
         super().__init__()
         self.conv = nn.Conv2d(inputs, outputs, kernel, stride, groups=groups)
         self.padding = (kernel // 2, kernel // 2) if padding is None else padding
@@ -77,7 +87,7 @@ class _Conv(nn.Module):
 
 
 class _InvertedResidual(nn.Module):
-    def __init__(self, inputs, outputs, kernel, stride, expansion, padding):
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int, padding: Padding | None):
         super().__init__()
         width = inputs * expansion
         self.expand = _Conv(inputs, width, 1) if expansion > 1 else nn.Identity()
@@ -107,7 +117,7 @@ class EfficientNetLite0(nn.Module):
         (5, 1, 6, 112, 3, None),
     )
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.stem = _Conv(3, 32, 3, 2, padding=(0, 1))
         blocks, inputs, self.outputs = [], 32, {}

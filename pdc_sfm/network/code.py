@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,9 +31,9 @@ class ImageCode:
         tensors = [*self.features.values(), *self.filters.values()]
         return sum(t.numel() * t.element_size() for t in tensors)
 
-    def to(self, *args, **kwargs) -> ImageCode:
-        """As `Tensor.to`, for all tensors."""
-        return self.map(lambda x: x.to(*args, **kwargs))
+    def to(self, *target: str | torch.device | torch.dtype) -> ImageCode:
+        """As `Tensor.to`, for all tensors: a device, a dtype or both."""
+        return self.map(lambda x: x.to(*target))
 
     def copy(self) -> ImageCode:
         """A code that shares no memory with its batch, so that keeping it does not keep the others."""
@@ -59,7 +59,7 @@ class ImageCode:
         joined = ImageCode.cat([*references, *references[:half]])
         return joined.map(lambda x: x[: 2 * half]), joined.map(lambda x: x[half:])
 
-    def map(self, function) -> ImageCode:
+    def map(self, function: Callable[[Tensor], Tensor]) -> ImageCode:
         """The code whose tensors are a function of this one's."""
         apply = lambda maps: {level: function(x) for level, x in maps.items()}  # noqa: E731
         return ImageCode(apply(self.features), apply(self.filters), self.size, self.high_size)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 LARGEST_MAP = 1 << 30  # bytes
 
+Key = ParamSpec("Key")
+Made = TypeVar("Made")
 
-def made_once(make: Callable) -> Callable:
+
+def made_once(make: Callable[Key, Made]) -> Callable[Key, Made]:
     """Keep what a function of sizes, device and dtype makes. It is no part of a graph and may be used in training."""
 
     @functools.lru_cache(64)
     @functools.wraps(make)
-    def kept(*args):
+    def kept(*args: Key.args, **kwargs: Key.kwargs) -> Made:
         with torch.inference_mode(False), torch.no_grad():
-            return make(*args)
+            return make(*args, **kwargs)
 
-    return kept
+    return cast("Callable[Key, Made]", kept)  # lru_cache forgets the types of arguments
 
 
 @made_once

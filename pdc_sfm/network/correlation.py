@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
 
 from pdc_sfm.network.constants import made_once
@@ -114,7 +115,7 @@ class _Band(torch.autograd.Function):
         return products.as_strided((batch, rows, TILE, columns, TILE, window, window), strides)
 
     @staticmethod
-    def forward(ctx, products: Tensor, radius: int, grid: tuple[int, int, int], slope: float) -> Tensor:
+    def forward(ctx: FunctionCtx, products: Tensor, radius: int, grid: tuple[int, int, int], slope: float) -> Tensor:
         ctx.radius, ctx.grid, ctx.slope, ctx.like = radius, grid, slope, products.shape
         batch, rows, columns = grid
         view = _Band.view(products.contiguous(), radius, grid)
@@ -125,7 +126,7 @@ class _Band(torch.autograd.Function):
         return found
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         (found,) = ctx.saved_tensors
         gradient = torch.where(found > 0, gradient, gradient * ctx.slope)  # the sign before is the sign after
         full = gradient.new_zeros(ctx.like)

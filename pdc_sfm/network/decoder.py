@@ -9,7 +9,9 @@ from torch.nn import functional as F
 SLOPE = 0.1
 
 
-def conv_bn(inputs: int, outputs: int, kernel: int = 3, dilation: int = 1, padding: int | None = None, bias=True):
+def conv_bn(
+    inputs: int, outputs: int, kernel: int = 3, dilation: int = 1, padding: int | None = None, bias: bool = True
+) -> nn.Sequential:
     """Convolution and batch norm; the size is kept unless a padding is given."""
     padding = dilation * (kernel // 2) if padding is None else padding
     return nn.Sequential(
@@ -34,9 +36,9 @@ def plus(x: Tensor, layer: nn.Sequential, source: Tensor) -> Tensor:
 class ResidualDecoder(nn.Module):
     """Two residual blocks of two convolutions, then the output."""
 
-    def __init__(self, inputs: int, channels: tuple[int, int, int, int, int], outputs: int = 2):
+    def __init__(self, inputs: int, channels: tuple[int, ...], outputs: int = 2):
         super().__init__()
-        c0, c1, c2, c3, c4 = channels
+        c0, c1, c2, c3, c4 = channels  # as many as there are layers
         self.conv_0 = conv_bn(inputs, c0)
         self.conv_1, self.conv_2 = conv_bn(c0, c1), conv_bn(c1, c2)
         self.conv0_skip = conv_bn(c0, c2, 1, bias=False)

@@ -29,7 +29,7 @@ def distance_bins(distance: Tensor) -> Tensor:
 class _Objective(nn.Module):
     """Label y, weight v+ and mask m as functions of the distance, and the step; shared by both GOCor modules."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         centers = torch.arange(BINS) * SPACING
         self.label = nn.Parameter(torch.exp(-0.5 * centers**2).view(1, -1, 1, 1))

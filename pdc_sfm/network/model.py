@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -17,9 +20,11 @@ from pdc_sfm.network.mixture import Constraint, at_least_float32
 from pdc_sfm.network.settings import NetworkSettings
 from pdc_sfm.network.uncertainty import Predictor, SliceMLP, SliceModule
 from pdc_sfm.network.warp import pixel_grid, rescale_flow, resize, resize_area, warp
-from pdc_sfm.pixels import COARSE_SIDE
+from pdc_sfm.pixels import COARSE_SIDE, ImageShape
 
 GRID = COARSE_SIDE // 16  # side of the coarsest maps
+Sizes = tuple[ImageShape, ImageShape]  # of the inputs of a branch: reference and query
+Maps = TypeVar("Maps", Tensor, tuple[Tensor, Tensor], dict[int, Tensor])  # what parts of the network give
 
 
 class PDCNet(nn.Module):
@@ -93,7 +98,7 @@ class PDCNet(nn.Module):
             filters = {level: self.local_gocor(x) for level, x in features.items() if level != 4}
         return ImageCode(features, filters, size, high_size)
 
-    def _run(self, function, *inputs):
+    def _run(self, function: Callable[..., Maps], *inputs: Tensor | tuple[int, ...] | None) -> Maps:
         """Convolutions in the chosen precision; what leaves them, and all correlation, is float32."""
         if self.precision is None:
             return function(*inputs)
@@ -120,7 +125,9 @@ class PDCNet(nn.Module):
         with _full_precision(reference.features[4]):
             return tuple(self._decode(reference, query, last_level, passes))
 
-    def _decode(self, reference: ImageCode, query: ImageCode, last_level: int, passes: int | None):
+    def _decode(
+        self, reference: ImageCode, query: ImageCode, last_level: int, passes: int | None
+    ) -> Iterator[LevelOutput]:
         low = (COARSE_SIDE, COARSE_SIDE)
         output, feature = self._decode_global(reference, query)
         yield output
@@ -172,7 +179,9 @@ class PDCNet(nn.Module):
         log_var, logits = self._mixture(level, slices, feature, [])
         return LevelOutput(4, flow, log_var, logits, (COARSE_SIDE,) * 2, (COARSE_SIDE,) * 2), feature
 
-    def _upsample(self, level: int, previous: LevelOutput, feature: Tensor, sizes, shape) -> Upsampled:
+    def _upsample(
+        self, level: int, previous: LevelOutput, feature: Tensor, sizes: Sizes, shape: ImageShape
+    ) -> Upsampled:
         """The estimate of the level before, brought to this level's resolution and units."""
         module = self.levels[str(level)]
         if level == 2:  # from the 256x256 branch to the images' own resolution
@@ -188,7 +197,9 @@ class PDCNet(nn.Module):
         """What of an estimate's mixture is handed on: nothing where there is none or it is not to be handed on."""
         return [output.log_var, output.logits] if output.log_var is not None and self.settings.propagate else []
 
-    def _mixture(self, level: Level, slices: Tensor | None, feature: Tensor, previous: list[Tensor]):
+    def _mixture(
+        self, level: Level, slices: Tensor | None, feature: Tensor, previous: list[Tensor]
+    ) -> tuple[Tensor | None, Tensor | None]:
         """-> log-variances and logits (B, M, h, w) each, or None twice for the flow-only baseline."""
         if level.predictor is None:
             return None, None
@@ -196,7 +207,9 @@ class PDCNet(nn.Module):
         h, logits = raw.split((level.constraint.inputs, raw.shape[1] - level.constraint.inputs), 1)
         return level.constraint(h), logits
 
-    def _decode_local(self, number, up, references, query, sizes) -> tuple[LevelOutput, Tensor]:
+    def _decode_local(
+        self, number: int, up: Upsampled, references: list[Tensor], query: Tensor, sizes: Sizes
+    ) -> tuple[LevelOutput, Tensor]:
         """Levels 3 to 0: each position against a window around where the flow so far points.
 
         `references` are the reference's features, and its filters where it has them, cut into tiles.
@@ -253,7 +266,8 @@ class Level(nn.Module):
             self.temperature = nn.Parameter(torch.tensor(3.4))  # logarithm
         self.fixed_sharpness: float | None = None  # its exponential, once training has ended
         self.correlation_scale = 1.0  # what the correlation is multiplied by, see `for_inference`
-        self.slices = self.predictor = None
+        self.slices: SliceMLP | SliceModule | None = None
+        self.predictor: nn.Conv2d | Predictor | None = None
         self.uses_feature = s.uncertainty in ("both", "common")
         if s.uncertainty == "none":
             return
@@ -277,6 +291,7 @@ class Level(nn.Module):
 
     def raw_mixture(self, slices: Tensor | None, feature: Tensor, *previous: Tensor) -> Tensor:
         """What the predictor says of the mixture: h and the logits (B, inputs + M, h, w)."""
+        assert self.predictor is not None  # else nothing asks for it
         if self.slices is None:
             return self.predictor(feature)
         ones = self.slices.ones(feature) if isinstance(self.slices, SliceMLP) else []
@@ -302,14 +317,14 @@ def _to_middle(device: torch.device, dtype: torch.dtype) -> Tensor:
     return ((GRID - 1) / 2 - pixel_grid(GRID, GRID, torch.zeros((), device=device, dtype=dtype))) * (COARSE_SIDE / GRID)
 
 
-def _full_precision(like: Tensor):
+def _full_precision(like: Tensor) -> torch.autocast:
     """What is not chosen to run in 16 bits (`PDCNet._run`) does not, whatever surrounds the network."""
     return torch.autocast(like.device.type, enabled=False)
 
 
 def _detached(output: LevelOutput) -> LevelOutput:
-    pieces = [None if x is None else x.detach() for x in (output.flow, output.log_var, output.logits)]
-    return LevelOutput(output.level, *pieces, output.reference_size, output.query_size)
+    log_var, logits = (None if x is None else x.detach() for x in (output.log_var, output.logits))
+    return LevelOutput(output.level, output.flow.detach(), log_var, logits, output.reference_size, output.query_size)
 
 
 def upsample_estimate(

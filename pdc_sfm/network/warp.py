@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pdc_sfm.network.constants import channels, made_once
+from pdc_sfm.pixels import ImageShape
 
 
 def pixel_grid(height: int, width: int, like: Tensor) -> Tensor:
@@ -33,7 +34,9 @@ def warp(query: Tensor, flow: Tensor, stride: int = 1) -> Tensor:
 
 
 @made_once
-def _sampling(size, query_size, stride: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _sampling(
+    size: ImageShape, query_size: ImageShape, stride: int, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
     """Where no flow points, in [-1, 1] over the query (1, 2, H, W), and what a pixel of flow adds to it (1, 2, 1, 1)."""
     steps = [2 / max(side - 1, 1) for side in query_size[::-1]]
     start = _pixel_grid(*size, device, dtype) * channels(tuple(steps), device, dtype) - 1
@@ -68,5 +71,5 @@ def rescale_flow(
         return scaled
     ratio = per_axis(qw1 / qw0 * rw0 / rw1 - 1, qh1 / qh0 * rh0 / rh1 - 1)
     cell = per_axis(rw1 / flow.shape[-1], rh1 / flow.shape[-2])
-    corner_coordinates = (pixel_grid(*flow.shape[-2:], like=flow) + 0.5) * cell
+    corner_coordinates = (pixel_grid(flow.shape[-2], flow.shape[-1], flow) + 0.5) * cell
     return scaled + corner_coordinates * ratio

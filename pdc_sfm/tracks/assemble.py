@@ -72,7 +72,8 @@ def aggregate(
     replaceable = {run, previous["run"]} if previous and (overwrite or previous["missing"]) else {run}
     names = list(dict.fromkeys(name for pair in pairs for name in pair))
     fixed = _fixed_images(outputs, names, replaceable, overwrite)
-    record = {"run": run, "fixed": _fixed_digest(fixed), "missing": len(pairs) - len(done)}
+    missing = len(pairs) - len(done)
+    record = {"run": run, "fixed": _fixed_digest(fixed), "missing": missing}
     runs = read_record(outputs.features).get("runs", [])
     if not overwrite and run in runs and record == {key: previous.get(key) for key in record}:
         return None
@@ -101,7 +102,7 @@ def aggregate(
         write_record(feature_file, {"runs": [*(r for r in runs if r != run), run]})
         write_record(match_file, {**record, "settings": outputs.settings})
         keypoints = sum(len(feature_file[name]["keypoints"]) for name in names)
-    return Summary(len(names), len(fixed), keypoints, len(pairs), record["missing"], count)
+    return Summary(len(names), len(fixed), keypoints, len(pairs), missing, count)
 
 
 def _refuse_other_settings(outputs: Outputs, stored: Mapping[str, Any]) -> None:

@@ -87,6 +87,7 @@ class _Carrier:
         """Read an image's matches and let them vote: needs nothing of the images before."""
         job, settings = self.job, self.job.settings
         matches, size = job.read_image(name, self.pairs_of[name])
+        assert size is not None  # an image in the order has a pair
         if job.is_query(name, self.pairs_of[name]):
             return _View(size, matches, VotedKeypoints.none(), 0)
         matches = {other: some.select(some.scores >= settings.min_score) for other, some in matches.items()}

@@ -112,8 +112,9 @@ def link_all(job: Job, pairs: Sequence[Pair], max_errors: Mapping[str, float]) -
         return link(job.raw.read(pair), *map(keypoints, pair)) if pair in job.raw else NO_MATCHES
 
     total = 0
-    for pair, (matches, scores) in zip(progress(pairs, "matches", "pair"), job.threads.map(linked, pairs)):
-        write_matches(job.match_file, *pair, matches, scores)
+    found = job.threads.map(linked, pairs)
+    for (name0, name1), (matches, scores) in zip(progress(pairs, "matches", "pair"), found):
+        write_matches(job.match_file, name0, name1, matches, scores)
         total += len(matches)
     return total
 

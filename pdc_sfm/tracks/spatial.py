@@ -8,7 +8,7 @@ that hold about two of them need few places each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,7 @@ class Grid:
         side = max(side, extent.max() / MOST_SQUARES) or 1.0
         return Grid(low - side, side, *(int(length / side) + 3 for length in extent))
 
-    def square(self, axes: np.ndarray) -> np.ndarray:
+    def square(self, axes: Iterable[np.ndarray]) -> np.ndarray:
         """The number of the square of points (2, N) inside: (N,) int32."""
         column, row = (((axis - low) / self.side).astype(np.int32) for axis, low in zip(axes, self.low))
         return row * self.columns + column
@@ -51,6 +51,15 @@ class Grid:
             for axis, low, count in zip(axes, self.low, (self.columns, self.rows))
         )
         return row * self.columns + column
+
+    def touched(self, axes: np.ndarray, distance: float) -> list[tuple[np.ndarray, np.ndarray]]:
+        """First and last column, then first and last row of squares that discs about points (2, N) touch."""
+        reach = distance / self.side + 1e-3  # rounding shall hide no square
+        places = [(axis - low) / self.side for axis, low in zip(axes, self.low)]
+        return [
+            tuple(end.clip(0, count - 1).astype(np.int64) for end in (at - reach, at + reach))
+            for at, count in zip(places, (self.columns, self.rows))
+        ]
 
 
 class _SortedPoints:
@@ -65,6 +74,21 @@ class _SortedPoints:
         self.begin = np.append(np.int32(0), np.cumsum(count, dtype=np.int32))  # of each square, in this order
         self.order = np.argsort(square)
         self.square, self.axes = square[self.order], axes.take(self.order, 1)
+
+    def compare(
+        self, axes: np.ndarray, square: np.ndarray, todo: np.ndarray, best: np.ndarray, index: np.ndarray
+    ) -> None:
+        """Compare other points, those `todo`, with all of ours in their square: squared distance and index of the nearest."""
+        square, (x, y), (x0, y0) = square[todo], axes.take(todo, 1), self.axes
+        place, last = self.begin[square], self.begin[square + 1]
+        while len(todo):
+            squared = (x - x0[place]) ** 2 + (y - y0[place]) ** 2
+            before, there = best[todo], self.order[place]
+            nearer = np.flatnonzero((squared < before) | ((squared == before) & (there < index[todo])))
+            best[todo[nearer]] = squared[nearer]
+            index[todo[nearer]] = there[nearer]
+            more = np.flatnonzero(place + 1 < last)
+            todo, x, y, place, last = todo[more], x[more], y[more], place[more] + 1, last[more]
 
 
 def radius_nms(points: np.ndarray, weights: np.ndarray, distance: float) -> np.ndarray:
@@ -176,7 +200,7 @@ class RadiusIndex:
             away, index = cKDTree(self._keypoints).query(points, distance_upper_bound=1.001 * self._distance + 1e-6)
             return np.where(away <= self._distance, index, -1)
         axes = _axes(points)
-        (left, right), (top, bottom) = self._touched(axes)
+        (left, right), (top, bottom) = self._sorted.grid.touched(axes, self._distance)
         for row, new_row in ((top, None), (bottom, bottom != top)):
             for column, new_column in ((left, None), (right, right != left)):
                 square = row * self._sorted.grid.columns + column
@@ -184,33 +208,8 @@ class RadiusIndex:
                 for new in (new_row, new_column):
                     if new is not None:
                         todo &= new
-                self._compare(axes, square, np.flatnonzero(todo), *best)
+                self._sorted.compare(axes, square, np.flatnonzero(todo), *best)
         return np.where(best[0] <= self._distance**2, best[1], -1)
-
-    def _touched(self, axes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """First and last column, then first and last row of squares that discs about points (2, N) touch."""
-        grid = self._sorted.grid
-        reach = self._distance / grid.side + 1e-3  # rounding shall hide no square
-        places = [(axis - low) / grid.side for axis, low in zip(axes, grid.low)]
-        return [
-            tuple(end.clip(0, count - 1).astype(np.int64) for end in (at - reach, at + reach))
-            for at, count in zip(places, (grid.columns, grid.rows))
-        ]
-
-    def _compare(
-        self, axes: np.ndarray, square: np.ndarray, todo: np.ndarray, best: np.ndarray, index: np.ndarray
-    ) -> None:
-        """Compare the points `todo` with all keypoints of their square."""
-        square, (x, y), (x0, y0) = square[todo], axes.take(todo, 1), self._sorted.axes
-        place, last = self._sorted.begin[square], self._sorted.begin[square + 1]
-        while len(todo):
-            squared = (x - x0[place]) ** 2 + (y - y0[place]) ** 2
-            before, there = best[todo], self._sorted.order[place]
-            nearer = np.flatnonzero((squared < before) | ((squared == before) & (there < index[todo])))
-            best[todo[nearer]] = squared[nearer]
-            index[todo[nearer]] = there[nearer]
-            more = np.flatnonzero(place + 1 < last)
-            todo, x, y, place, last = todo[more], x[more], y[more], place[more] + 1, last[more]
 
 
 class GridKNN:
@@ -250,11 +249,11 @@ class GridKNN:
 
     def some_near(self, points: np.ndarray) -> np.ndarray:
         """Indices of those of other points (M, 2) whose square, or one of the eight about it, holds any."""
-        inside = True
+        inside = np.ones(len(points), bool)
         for axis, low, count in zip(points.T, self._grid.low, (self._grid.columns, self._grid.rows)):
             inside &= (axis >= low + self.side) & (axis < low + (count - 1) * self.side)
-        inside = np.flatnonzero(inside)
-        return inside[self._near.take(self._grid.square(points[inside].T.astype(np.float32)))]
+        found = np.flatnonzero(inside)
+        return found[self._near.take(self._grid.square(points[found].T.astype(np.float32)))]
 
     def nearest(self, points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """For points (M, 2) of `some_near` their nearest ones, nearest first: indices and offsets to them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class SpillCache:
         self._folder, self._most = folder, most
         self._near: dict[str, TrackPoints] = {}  # the latest used last
         self._far: dict[str, tuple[int, int]] = {}  # where in the file, and how many keypoints
-        self._file = None
+        self._file: IO[bytes] | None = None  # from the first one written to it
 
     def __contains__(self, name: str) -> bool:
         return name in self._near or name in self._far
@@ -49,9 +50,8 @@ class SpillCache:
             self._file.write(array.astype(kind).tobytes())
 
     def _read(self, name: str) -> TrackPoints:
-        start, count = self._far[name]
-        self._file.seek(start)
-        points, scores, tracks = (
-            np.frombuffer(self._file.read(size * count), kind) for kind, size in zip(KINDS, (8, 4, 8))
-        )
+        file, (start, count) = self._file, self._far[name]
+        assert file is not None  # what is far was written
+        file.seek(start)
+        points, scores, tracks = (np.frombuffer(file.read(size * count), kind) for kind, size in zip(KINDS, (8, 4, 8)))
         return TrackPoints(points.reshape(-1, 2), scores, tracks)
