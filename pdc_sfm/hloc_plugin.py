@@ -84,7 +84,7 @@ def main(
 
     `features` is a path (a Path, or a word that ends in .h5), or as in hloc what its file name begins with.
     """
-    if isinstance(features, Path) or (features or "").endswith(".h5"):
+    if features is not None and (isinstance(features, Path) or features.endswith(".h5")):
         if matches is None:
             raise SettingsError("give both features and matches as paths, or neither")
     elif export_dir is None:
@@ -131,7 +131,8 @@ def register() -> dict[str, dict[str, Any]]:
     name = f"hloc.matchers.{NAME}"
     if name not in sys.modules:
         module = types.ModuleType(name, "PDC-Net+, registered by pdc_sfm.hloc_plugin.")
-        module.PDCNetPlus = _matcher_class(BaseModel, name)
+        matcher = _matcher_class(BaseModel, name)
+        setattr(module, matcher.__name__, matcher)
         sys.modules[name] = module
         setattr(hloc.matchers, NAME, module)
         for key, conf in confs.items():

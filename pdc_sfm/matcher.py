@@ -87,7 +87,7 @@ class Matcher:
 
         select = self.settings.select
         packed = [kept.fetch(kept.pack(*fields, select)) for fields in self._fields(pairs)]
-        sizes = tuple(code.view.original_size for code in pairs[0])
+        sizes = pairs[0][0].view.original_size, pairs[0][1].view.original_size
 
         def matches(number: int) -> RawMatches:
             arrays = [array[number :: len(pairs)] for array in (fetched() for fetched in packed)]

@@ -40,8 +40,8 @@ def grid_points(grid_size: Size, image_size: Size) -> np.ndarray:
     return rescale(xy, grid_size, image_size).astype(np.float32)
 
 
-def rescale_matrix(from_size: Size, to_size: Size) -> np.ndarray:
-    """`rescale` as a homography: (3, 3) float64."""
+def rescale_matrix(from_size: tuple[float, float], to_size: tuple[float, float]) -> np.ndarray:
+    """`rescale` as a homography: (3, 3) float64. Sizes, (width, height), may be parts of pixels."""
     x, y = to_size[0] / from_size[0], to_size[1] / from_size[1]
     return np.array([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 

@@ -8,7 +8,7 @@ that is the probability itself, and the mixture beside it is the network's own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pdc_sfm.network.confidence_head import ConfidenceHead
     from pdc_sfm.network.settings import NetworkSettings
 
+Maps = TypeVar("Maps")  # tensors or arrays
+
 
 def head_confidence(head: ConfidenceHead | None, features: Tensor | None) -> Tensor | None:
     """Confidence features (B, CONFIDENCE_FEATURES, h, w) -> probability (B, 1, h, w); None without a head."""
@@ -29,33 +31,33 @@ def head_confidence(head: ConfidenceHead | None, features: Tensor | None) -> Ten
 
 def confidence_map(stated: Tensor | None, log_var: Tensor | None, logits: Tensor | None, radius: float = 1.0) -> Tensor:
     """(B, 1, h, w): what a head states (B, 1, h, w), else P_R of the mixture (B, M, h, w) twice."""
-    _require_source(stated, log_var, logits, radius)
     if stated is not None:
+        require_radius(radius)
         return stated
     from pdc_sfm.network import mixture
 
-    return mixture.p_r(log_var, logits, radius)
+    return mixture.p_r(*_require_mixture(log_var, logits), radius)
 
 
 def confidence_array(
     stated: np.ndarray | None, log_var: np.ndarray | None, logits: np.ndarray | None, radius: float = 1.0
 ) -> np.ndarray:
     """The same for arrays: (...), (..., M) twice -> (...) float32."""
-    _require_source(stated, log_var, logits, radius)
-    if stated is not None:
-        return stated
-    import torch
-
-    rows = (torch.from_numpy(np.ascontiguousarray(np.moveaxis(x, -1, 0), np.float32)) for x in (log_var, logits))
-    mixtures = (x.reshape(1, len(x), -1, 1) for x in rows)  # (1, M, N, 1)
-    return confidence_map(None, *mixtures, radius).reshape(log_var.shape[:-1]).numpy()
-
-
-def _require_source(stated: object, log_var: object, logits: object, radius: float) -> None:
     if stated is not None:
         require_radius(radius)
-    elif log_var is None or logits is None:
+        return stated
+    mixture = _require_mixture(log_var, logits)
+    import torch
+
+    rows = (torch.from_numpy(np.ascontiguousarray(np.moveaxis(x, -1, 0), np.float32)) for x in mixture)
+    rows_log_var, rows_logits = (x.reshape(1, len(x), -1, 1) for x in rows)  # (1, M, N, 1)
+    return confidence_map(None, rows_log_var, rows_logits, radius).reshape(mixture[0].shape[:-1]).numpy()
+
+
+def _require_mixture(log_var: Maps | None, logits: Maps | None) -> tuple[Maps, Maps]:
+    if log_var is None or logits is None:
         raise SettingsError("this network predicts no uncertainty: use confidence=cyclic, or other weights")
+    return log_var, logits
 
 
 def require_radius(radius: float) -> None:

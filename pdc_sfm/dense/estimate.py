@@ -12,6 +12,8 @@ from pdc_sfm.dense.confidence import confidence_array
 from pdc_sfm.pixels import Size, grid_points, inside, rescale, transform
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from pdc_sfm.network import LevelOutput
 
 
@@ -65,7 +67,7 @@ class DenseEstimate:
             return self
         at = self.sample(grid_points(grid_size, self.reference_size))
         stride = max(1, round(self.stride * self.grid_size[0] / grid_size[0]))
-        return replace(self, **at.maps, stride=stride)
+        return replace(self._with(at), stride=stride)
 
     def over_image(self, image_size: Size, image_from_view: np.ndarray, grid_size: Size) -> DenseEstimate:
         """An estimate whose reference is a view of an image, on a grid over that image: not valid beyond the view."""
@@ -73,7 +75,17 @@ class DenseEstimate:
         points = transform(image_points, np.linalg.inv(image_from_view))
         at = self.sample(points)
         flow = (points + at.flow - image_points).astype(np.float32)
-        return replace(self, **(at.maps | {"flow": flow}), reference_size=image_size)
+        return replace(self._with(at), flow=flow, reference_size=image_size)
+
+    def _with(self, at: PointEstimate) -> DenseEstimate:
+        return replace(
+            self,
+            flow=at.flow,
+            log_var=at.log_var,
+            logits=at.logits,
+            valid=at.valid,
+            head_confidence=at.head_confidence,
+        )
 
     def filled_from(self, other: DenseEstimate) -> DenseEstimate:
         """This estimate, and where it is not valid another one of the same grid."""
@@ -92,10 +104,12 @@ class DenseEstimate:
         flow, valid = self.flow_at(points)
         cells = rescale(points.astype(np.float64), self.reference_size, self.grid_size)
         corners, weights = _bilinear(self._clipped(cells), self.grid_size)  # the distribution is not extrapolated
-        mixture = (None if maps is None else _blend(maps, corners, weights) for maps in (self.log_var, self.logits))
+        log_var, logits = (
+            None if maps is None else _blend(maps, corners, weights) for maps in (self.log_var, self.logits)
+        )
         stated = self.head_confidence
         stated = None if stated is None else _blend(stated[..., None], corners, weights)[..., 0]
-        return PointEstimate(flow, *mixture, valid, stated)
+        return PointEstimate(flow, log_var, logits, valid, stated)
 
     def flow_at(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The flow (..., 2) at reference points (..., 2), and whether it is valid (...).
@@ -122,11 +136,6 @@ class PointEstimate:
     logits: np.ndarray | None
     valid: np.ndarray  # (...)
     head_confidence: np.ndarray | None = None  # (...)
-
-    @property
-    def maps(self) -> dict[str, np.ndarray | None]:
-        """All of it, by the names of an estimate's fields."""
-        return dict(self.__dict__)
 
     def confidence_within(self, radius: float = 1.0) -> np.ndarray:
         """At the points, (...), as of a `DenseEstimate`."""
@@ -193,7 +202,7 @@ def cell_centers(grid_size: Size, image_size: Size) -> np.ndarray:
     return points
 
 
-def _numpy(tensor, index: int) -> np.ndarray:
+def _numpy(tensor: Tensor, index: int) -> np.ndarray:
     """(B, C, h, w) tensor -> (h, w, C) float32, in memory one map after the other, as most is done to them so."""
     return np.moveaxis(tensor[index].detach().float().contiguous().cpu().numpy(), 0, -1)
 

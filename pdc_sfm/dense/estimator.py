@@ -184,8 +184,8 @@ class Estimator:
             return field_of(output, *(encoded.view.original_size for encoded in pairs[0]))
 
     def _decode(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> LevelOutput:
-        references, queries = ([pair[side].code for pair in pairs] for side in (0, 1))
-        references, queries = references[0].cat_both(references, queries)
+        codes = [reference.code for reference, _ in pairs], [query.code for _, query in pairs]
+        references, queries = codes[0][0].cat_both(*codes)
         if self.codes != "float32":
             import torch
 
@@ -220,18 +220,27 @@ def _small(view: View) -> View:
 
 def _grays(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> tuple[list[Gray], list[Gray]]:
     """Of the references, and of the queries."""
-    return [reference.gray for reference, _ in pairs], [query.gray for _, query in pairs]
+    return [_gray(reference) for reference, _ in pairs], [_gray(query) for _, query in pairs]
 
 
-def _original(output, reference: EncodedView, query: EncodedView, index: int) -> DenseEstimate:
+def _gray(encoded: EncodedView) -> Gray:
+    assert encoded.gray is not None  # an estimator that aligns made it together with the code
+    return encoded.gray
+
+
+def _original(output: LevelOutput, reference: EncodedView, query: EncodedView, index: int) -> DenseEstimate:
     """The network's output for a pair of views, as an estimate of the original pair."""
     whole, view = reference.view.is_whole, reference.view
     sizes = view.original_size if whole else view.size, query.view.original_size
-    through = (
-        {} if query.view.is_whole else dict(view_size=query.view.size, query_from_view=query.view.original_from_view)
+    through = None if query.view.is_whole else query.view
+    estimate = from_level(
+        output,
+        *sizes,
+        view_size=None if through is None else through.size,
+        query_from_view=None if through is None else through.original_from_view,
+        index=index,
     )
-    estimate = from_level(output, *sizes, index=index, **through)
     if whole:
         return estimate
-    cells = tuple(max(1, round(side / estimate.stride)) for side in view.seen_size)
-    return estimate.over_image(view.original_size, view.original_from_view, cells)
+    columns, rows = (max(1, round(side / estimate.stride)) for side in view.seen_size)
+    return estimate.over_image(view.original_size, view.original_from_view, (columns, rows))

@@ -71,8 +71,9 @@ def field_from(estimate: DenseEstimate) -> Field:
     landing = (points + 0.5) * on_device((2 / width, 2 / height), points.device) - 1
     valid = torch.from_numpy(estimate.valid)[None, None]
     head = None if estimate.head_confidence is None else estimate.head_confidence[..., None]
-    stated = (None if x is None else maps(x) for x in (estimate.log_var, estimate.logits, head))
-    return Field(landing, valid, *stated, estimate.reference_size, estimate.query_size, estimate.stride)
+    log_var, logits, stated = (None if x is None else maps(x) for x in (estimate.log_var, estimate.logits, head))
+    sizes = estimate.reference_size, estimate.query_size
+    return Field(landing, valid, log_var, logits, stated, *sizes, estimate.stride)
 
 
 def cyclic_error(forward: Field, backward: Field) -> Tensor:

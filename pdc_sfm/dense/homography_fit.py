@@ -8,7 +8,7 @@ import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.views import jacobian
-from pdc_sfm.pixels import Size, rescale_matrix, transform
+from pdc_sfm.pixels import rescale_matrix, transform
 
 MOST_POINTS = 5000  # more change nothing but the time RANSAC takes
 FEWEST_INLIERS = 40
@@ -31,8 +31,8 @@ class Fit:
 
 def fit_homography(
     estimate: DenseEstimate,
-    reference_seen: Size,
-    query_seen: Size,
+    reference_seen: tuple[float, float],
+    query_seen: tuple[float, float],
     *,
     threshold: float = 0.1,
     min_matches: int = 200,
@@ -40,7 +40,7 @@ def fit_homography(
 ) -> Fit | None:
     """RANSAC on the matches with confidence above the threshold, in pixels the network saw; None if nothing sound is found.
 
-    `reference_seen` and `query_seen` are the sizes at which the network saw the whole images.
+    `reference_seen` and `query_seen` are the sizes (width, height) at which the network saw the whole images.
     """
     chosen = estimate.valid & (estimate.confidence > threshold)
     count = int(chosen.sum())

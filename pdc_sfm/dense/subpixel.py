@@ -150,9 +150,9 @@ def align_likely(
     return replace(output, **maps)
 
 
-def _rows(maps: Tensor | None) -> Tensor | None:
+def _rows(maps: Tensor) -> Tensor:
     """In float32, one map after the other: the network leaves the numbers of a cell together, which would be slow here."""
-    return None if maps is None else maps.float().contiguous()
+    return maps.float().contiguous()
 
 
 def _range(wanted: Tensor) -> slice:
@@ -179,7 +179,8 @@ def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tu
         from pdc_sfm.dense import subpixel_gpu
 
         return subpixel_gpu.align_with_features(output, reference, query)
-    output = replace(output, flow=_rows(output.flow), log_var=_rows(output.log_var), logits=_rows(output.logits))
+    log_var, logits = (None if maps is None else _rows(maps) for maps in (output.log_var, output.logits))
+    output = replace(output, flow=_rows(output.flow), log_var=log_var, logits=logits)
     flow = start = output.flow
     query_per_reference = slopes(flow) + on_device((1.0, 0.0, 0.0, 1.0), flow.device).view(1, 2, 2, 1, 1)
     slope = inner_gradient(reference.cells)
@@ -210,6 +211,8 @@ def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tu
 
 def confidences(output: LevelOutput, aligned: LevelOutput) -> tuple[Tensor, ...]:
     """Five maps (B, n, h, w): what the network says, what is left of it after alignment, and how sure the surroundings are."""
+    assert output.log_var is not None  # else there is no confidence to speak of
+    assert output.logits is not None
     p1 = p_r(aligned.log_var, aligned.logits)
     odds = torch.logit(p1 / HIGHEST_P_1, eps=1e-4)
     around = means(odds, SURROUNDINGS)
@@ -288,7 +291,7 @@ class _Fit:
         return self.sums[:, 5:6] / self.sums[:, 6:].clamp(min=1e-3)
 
 
-def _fit(slope: Sequence[Tensor], residual: Tensor, seen: Tensor, window: Window) -> _Fit:
+def _fit(slope: tuple[Tensor, Tensor], residual: Tensor, seen: Tensor, window: Window) -> _Fit:
     xx, xy, yy, xr, yr, square = products(*slope, residual)
     ones = torch.ones_like(square)
     weight = seen * torch.add(ones, square, alpha=1 / ROBUST**2).rsqrt_()

@@ -70,8 +70,8 @@ class ViewSearch:
             return
         fits: dict[float, float] = {}  # the most cells that agree at each turn
         for stage in (self._turned, self._tilted, self._shrunk, self._magnified):
-            found = [(look, self._fit(look)) for look in stage(fits)]
-            found = [(look, fit) for look, fit in found if fit]
+            looks = [(look, self._fit(look)) for look in stage(fits)]
+            found = [(look, fit) for look, fit in looks if fit is not None]
             for look, fit in found:
                 fits[look.turn] = max(fits.get(look.turn, 0), fit.inliers)
             if found:
@@ -99,7 +99,7 @@ class ViewSearch:
         return [ViewHypothesis(viewed, turn, zoom=SHRUNK) for turn in TURNS for viewed in (0, 1)]
 
     def _magnified(self, fits: dict[float, float]) -> list[ViewHypothesis]:
-        likely = sorted(fits, key=fits.get, reverse=True)[:LIKELY_TURNS]
+        likely = sorted(fits, key=fits.__getitem__, reverse=True)[:LIKELY_TURNS]
         return [
             ViewHypothesis(viewed, turn, zoom=MAGNIFIED, place=at)
             for turn in dict.fromkeys((0, *likely))
@@ -110,11 +110,11 @@ class ViewSearch:
     def _fit(self, look: ViewHypothesis) -> Fit | None:
         view = self._view(look)
         estimate = self._estimate(self.images[1 - look.viewed], view)
-        seen = tuple(COARSE_SIDE * a / b for a, b in zip(view.seen_size, view.size))
+        width, height = (COARSE_SIDE * a / b for a, b in zip(view.seen_size, view.size))
         return fit_homography(
             estimate,
             (COARSE_SIDE, COARSE_SIDE),
-            seen,
+            (width, height),
             threshold=self.threshold,
             min_matches=FEWEST_CELLS,
             ransac_threshold=RANSAC_THRESHOLD,
@@ -172,4 +172,5 @@ def window_around(shown: np.ndarray) -> tuple[float, tuple[float, float]] | None
     part = ROOM * max(high - low for low, high in ends)
     if part > LARGEST_PART:
         return None
-    return 1 / part, tuple(float(np.clip((low + high) / 2, part / 2, 1 - part / 2)) for low, high in ends)
+    x, y = (float(np.clip((low + high) / 2, part / 2, 1 - part / 2)) for low, high in ends)
+    return 1 / part, (x, y)

@@ -32,10 +32,11 @@ class View:
 
     def scaled(self, factor: float) -> View:
         """The same view smaller or larger: sides are multiples of 8, which the network takes without resizing again."""
-        size = tuple(max(MIN_SIDE, 8 * round(side * factor / 8)) for side in self.size)
-        seen = tuple(round(a * b / c) for a, b, c in zip(self.seen_size, size, self.size))
-        original_from_view = self.original_from_view @ rescale_matrix(size, self.size)
-        return replace(self, size=size, seen_size=seen, original_from_view=original_from_view)
+        width, height = (max(MIN_SIDE, 8 * round(side * factor / 8)) for side in self.size)
+        seen_width, seen_height = (round(a * b / c) for a, b, c in zip(self.seen_size, (width, height), self.size))
+        original_from_view = self.original_from_view @ rescale_matrix((width, height), self.size)
+        seen = seen_width, seen_height
+        return replace(self, size=(width, height), seen_size=seen, original_from_view=original_from_view)
 
     def zoomed(self, factor: float, center: tuple[float, float] = (0.5, 0.5)) -> View:
         """A view as large, of a window that is magnified; a factor below 1 shrinks it all on an empty canvas.
@@ -44,9 +45,9 @@ class View:
         """
         x, y = (part * side - 0.5 for part, side in zip(center, self.size))
         to_window = np.array([[1 / factor, 0, x], [0, 1 / factor, y], [0, 0, 1.0]])
-        seen = tuple(max(1, round(side * factor)) for side in self.seen_size)
+        width, height = (max(1, round(side * factor)) for side in self.seen_size)
         original_from_view = self.original_from_view @ to_window @ np.linalg.inv(_shift(self.size))
-        return replace(self, seen_size=seen, original_from_view=original_from_view)
+        return replace(self, seen_size=(width, height), original_from_view=original_from_view)
 
     def squeezed(self, factor: float, degrees: float) -> View:
         """A view as large, made smaller along one direction (degrees from the right to below), as a tilted wall looks."""

@@ -21,6 +21,7 @@ def pack(forward: Field, backward: Field | None, settings: SelectSettings) -> Te
     """(B, 3, h, w): where each cell lies in the query, x and y in original pixels, and its score; -1 if it is no match."""
     keep = forward.valid
     if settings.needs_cycle:
+        assert backward is not None  # `needs_both` says so
         distance = scaled_distance(settings.cyclic_distance, forward.reference_size)
         error = cyclic_error(forward, backward)  # infinite where it is not valid
         keep = error < distance

@@ -71,9 +71,10 @@ def select_matches(
     from pdc_sfm.dense.field import field_from
     from pdc_sfm.matches import kept
 
-    fields = [None if estimate is None else field_from(estimate) for estimate in (forward, backward)]
-    ways = fields[:1] if settings.directions == "forward" else fields
-    packed = [kept.pack(way, other, settings) for way, other in zip(ways, reversed(fields))]
+    there, back = field_from(forward), None if backward is None else field_from(backward)
+    packed = [kept.pack(there, back, settings)]
+    if back is not None and settings.directions != "forward":
+        packed.append(kept.pack(back, there, settings))
     return collect([maps[0].numpy() for maps in packed], (forward.reference_size, forward.query_size), settings)
 
 

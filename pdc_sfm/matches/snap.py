@@ -71,7 +71,7 @@ def snap_matches(
     if backward is None and (settings.directions != "forward" or settings.cyclic_distance is not None):
         raise ValueError(f"directions={settings.directions} and cyclic_distance need both estimates")
     pairs = _directed(keypoints0, keypoints1, forward, backward, settings)
-    if settings.directions != "forward":
+    if backward is not None and settings.directions != "forward":
         back = _directed(keypoints1, keypoints0, backward, forward, settings)
         pairs = np.concatenate((pairs, back[:, [1, 0, 2, 3]]))
         pairs = pairs[np.argsort(-pairs[:, 3], kind="stable")]
@@ -102,7 +102,7 @@ def _directed(
     distance, nearest = cKDTree(query).query(predicted[sure], distance_upper_bound=limit)
     near = distance < limit
     sure, nearest, distance = sure[near], nearest[near], distance[near]
-    if s.cyclic_distance is not None:
+    if backward is not None and s.cyclic_distance is not None:
         error = cyclic_error_at(reference[sure], predicted[sure], at.valid[sure], backward)
         close = error < scaled_distance(s.cyclic_distance, forward.reference_size)
         sure, nearest, distance = sure[close], nearest[close], distance[close]

@@ -137,7 +137,7 @@ def _fill_database(
 def _verifier(
     reference: pycolmap.Reconstruction,
     image_ids: dict[str, int],
-    keypoints: db.Keypoints,
+    keypoints: db.DatabaseKeypoints,
     settings: TriangulationSettings,
 ) -> db.Verifier:
     cameras = {name: reference.camera(reference.image(i).camera_id) for name, i in image_ids.items()}
