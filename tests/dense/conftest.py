@@ -52,8 +52,9 @@ class Seen:
     high_size: tuple[int, int]
     nbytes: int = 1000
 
-    def cat(self, codes):
-        return replace(self, images=sum((code.images for code in codes), ()))
+    @staticmethod
+    def cat_both(references, queries):
+        return tuple(replace(codes[0], images=sum((c.images for c in codes), ())) for codes in (references, queries))
 
 
 def _seen(images: torch.Tensor) -> Seen:
