@@ -102,7 +102,8 @@ def _directed(
     distance, nearest = cKDTree(query).query(predicted[sure], distance_upper_bound=limit)
     near = distance < limit
     sure, nearest, distance = sure[near], nearest[near], distance[near]
-    if backward is not None and s.cyclic_distance is not None:
+    if s.cyclic_distance is not None:
+        assert backward is not None  # `snap_matches` wants it
         error = cyclic_error_at(reference[sure], predicted[sure], at.valid[sure], backward)
         close = error < scaled_distance(s.cyclic_distance, forward.reference_size)
         sure, nearest, distance = sure[close], nearest[close], distance[close]
