@@ -29,7 +29,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python .ci/check_types.py
+	$(BIN)/mypy
 
 # The API reference, from the docstrings: outputs/api/index.html
 docs: setup
