@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import logging
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,17 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")  # a busy machine is no reason to fail
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _process_as_before():
+    """Training sets threads and denormals for its process; the tests after it shall not notice."""
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else None
+    yield
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(threads or torch.get_num_threads())
+        torch.set_flush_denormal(False)
 
 
 @pytest.fixture(scope="session")

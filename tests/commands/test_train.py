@@ -19,13 +19,9 @@ QUICK = (
 
 
 @pytest.fixture(autouse=True)
-def _process_as_before(monkeypatch):
-    """Training sets threads, denormals and a variable for its process; the tests after it shall not notice."""
+def _without_spinning(monkeypatch):
+    """Training sets this variable for its process; the tests after it shall not notice."""
     monkeypatch.setenv("GOMP_SPINCOUNT", "0")
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-    torch.set_flush_denormal(False)
 
 
 @pytest.fixture(scope="module")
