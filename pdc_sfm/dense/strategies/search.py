@@ -44,6 +44,11 @@ def estimate(estimator: Estimator, directions: Directions) -> list[DenseEstimate
     first = estimator.one_pass(directions)
     if not any(_is_weak(estimator, found, *pair) for found, pair in zip(first, directions)):
         return [_completed(estimator, pair, found) for pair, found in zip(directions, first)]
+    return search_views(estimator, directions, first)
+
+
+def search_views(estimator: Estimator, directions: Directions, first: list[DenseEstimate]) -> list[DenseEstimate]:
+    """What views of the images find of a pair of which the first passes found little; these, where that is no more."""
     best = Trial(0.0)
     for homography in _homographies(estimator, directions, first):
         best = max(best, _trial(estimator, directions, first, homography), key=lambda trial: trial.share)
