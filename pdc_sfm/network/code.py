@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+from pdc_sfm.pixels import COARSE_SIDE
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,12 @@ class ImageCode:
         joined = ImageCode.cat([*references, *references[:half]])
         return joined.map(lambda x: x[: 2 * half]), joined.map(lambda x: x[half:])
 
+    @property
+    def coarse(self) -> ImageCode:
+        """What of it the 256x256 branch compares: images of any size share a batch there."""
+        low = lambda maps: {level: maps[level] for level in (4, 3) if level in maps}  # noqa: E731
+        return ImageCode(low(self.features), low(self.filters), self.size, (COARSE_SIDE, COARSE_SIDE))
+
     def map(self, function: Callable[[Tensor], Tensor]) -> ImageCode:
         """The code whose tensors are a function of this one's."""
         apply = lambda maps: {level: function(x) for level, x in maps.items()}  # noqa: E731
@@ -83,3 +91,11 @@ class LevelOutput:
     reference_size: tuple[int, int]  # (height, width) of the branch's inputs
     query_size: tuple[int, int]
     head_confidence: Tensor | None = None  # (B, 1, h, w) probabilities by a confidence head, after alignment
+
+    def take(self, rows: Sequence[int]) -> LevelOutput:
+        """The estimates of some pairs of the batch."""
+        if list(rows) == list(range(len(self.flow))):
+            return self
+        index = torch.as_tensor(rows, device=self.flow.device)
+        maps = {name: getattr(self, name) for name in ("flow", "log_var", "logits", "head_confidence")}
+        return replace(self, **{name: None if x is None else x[index] for name, x in maps.items()})

@@ -116,22 +116,37 @@ class PDCNet(nn.Module):
     # --- a pair ----------------------------------------------------------------------------------------------------
 
     def decode(
-        self, reference: ImageCode, query: ImageCode, last_level: int = 0, passes: int | None = None
+        self,
+        reference: ImageCode,
+        query: ImageCode,
+        last_level: int = 0,
+        passes: int | None = None,
+        coarse: LevelOutput | None = None,
     ) -> tuple[LevelOutput, ...]:
-        """Estimates from coarse to fine, one a pass. `last_level=3` stops after the 256x256 branch, for retrieval.
+        """Estimates from coarse to fine, one a pass. `last_level=3` stops after the 256x256 branch.
 
-        `passes` is the most of each level; None: as many as the network was trained for.
+        `passes` is the most of each level; None: as many as the network was trained for. `coarse` is what that branch
+        found (its last estimate): only the levels after it run, and give the numbers of all in one.
         """
-        with _full_precision(reference.features[4]):
-            return tuple(self._decode(reference, query, last_level, passes))
+        with _full_precision(reference.features[2 if coarse is not None else 4]):
+            return tuple(self._decode(reference, query, last_level, passes, coarse))
 
     def _decode(
-        self, reference: ImageCode, query: ImageCode, last_level: int, passes: int | None
+        self,
+        reference: ImageCode,
+        query: ImageCode,
+        last_level: int,
+        passes: int | None,
+        coarse: LevelOutput | None,
     ) -> Iterator[LevelOutput]:
         low = (COARSE_SIDE, COARSE_SIDE)
-        output, feature = self._decode_global(reference, query)
-        yield output
-        for level in self.settings.levels[1:]:
+        feature: Tensor | None = None
+        if coarse is None:
+            output, feature = self._decode_global(reference, query)
+            yield output
+        else:  # level 2 takes no feature of the level before: it sees other pixels
+            output = coarse
+        for level in self.settings.levels[1 if coarse is None else 2 :]:
             if level < last_level:
                 break
             sizes = (low, low) if level == 3 else (reference.high_size, query.high_size)
@@ -180,7 +195,7 @@ class PDCNet(nn.Module):
         return LevelOutput(4, flow, log_var, logits, (COARSE_SIDE,) * 2, (COARSE_SIDE,) * 2), feature
 
     def _upsample(
-        self, level: int, previous: LevelOutput, feature: Tensor, sizes: Sizes, shape: ImageShape
+        self, level: int, previous: LevelOutput, feature: Tensor | None, sizes: Sizes, shape: ImageShape
     ) -> Upsampled:
         """The estimate of the level before, brought to this level's resolution and units."""
         module = self.levels[str(level)]

@@ -243,6 +243,32 @@ def test_the_low_branch_alone_gives_the_coarse_levels(settings):
     assert_same(net.decode(low, net.encode_low(y), last_level=3), whole[:2])
 
 
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "settings",
+    [SMALL, replace(SMALL, correlation="gocor"), replace(SMALL, passes=(3, 2, 1)), replace(SMALL, detach_levels=True)],
+)
+def test_the_fine_levels_go_on_from_the_coarse_ones_with_the_same_numbers(settings):
+    net, x, y = network(settings), images(2, 256, 320), images(2, 400, 264, seed=1)
+    reference, query = net.encode(x), net.encode(y)
+    whole = net.decode(reference, query)
+    coarse = net.decode(reference.coarse, query.coarse, last_level=3)
+    fine = net.decode(reference, query, coarse=coarse[-1])
+    assert [output.level for output in (*coarse, *fine)] == [output.level for output in whole]
+    assert_same((*coarse, *fine), whole, tolerance=0)
+
+
+@torch.no_grad()
+def test_the_coarse_levels_of_images_of_all_sizes_are_one_batch_of_which_some_go_on():
+    net = network(SMALL)
+    codes = [net.encode(images(1, *size, seed=n)) for n, size in enumerate(((256, 320), (400, 264), (264, 264)))]
+    batch = ImageCode.cat([code.coarse for code in codes])
+    coarse = net.decode(batch, batch.map(lambda x: x.roll(1, 0)), last_level=3)[-1]
+    alone = net.decode(codes[1], codes[0])
+    fine = net.decode(codes[1], codes[0], coarse=coarse.take([1]))
+    assert_same(fine, alone[-len(fine) :])
+
+
 def test_the_finest_level_can_be_narrower_and_look_less_far():
     settings = replace(SMALL, refinement_channels=(8,) * 5, refinement_dilations=(1,) * 5)
     narrow = PDCNet(replace(settings, finest_channels=(6, 6, 4, 4, 4), finest_radius=2))
