@@ -23,7 +23,7 @@ from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import CheckpointError
-from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall
+from pdc_sfm.evaluation.measures.poses import RECALL_THRESHOLDS, localization_recall
 from pdc_sfm.pipeline.matching import ListMatcher, engine_matcher
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.settings import load_settings

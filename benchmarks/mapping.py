@@ -38,7 +38,7 @@ from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import MatchingSettings, MatchResult, match_pairs
 from pdc_sfm.engine.weights_file import WeightsFile
 from pdc_sfm.errors import CheckpointError, SettingsError
-from pdc_sfm.evaluation.poses import align, camera_center, reconstruction_errors, rotation_angle
+from pdc_sfm.evaluation.measures.poses import align, camera_center, reconstruction_errors, rotation_angle
 from pdc_sfm.files import write_text
 from pdc_sfm.images import list_images, write_image
 from pdc_sfm.settings import load_settings, to_dict

@@ -26,8 +26,8 @@ class TestPair:
 
 def photographs(scenes: Path, count: int) -> list[TestPair]:
     """Neighbors in fountain-P11, one, two and four places apart."""
-    from pdc_sfm.evaluation.known_cameras import neighbor_pairs
-    from pdc_sfm.evaluation.pose_pairs import epipolar_distance
+    from pdc_sfm.evaluation.datasets.known_cameras import neighbor_pairs
+    from pdc_sfm.evaluation.datasets.pose_pair import epipolar_distance
 
     folder = scenes / "fountain-P11"
     pairs = neighbor_pairs(folder / "images", folder / "cameras.json", (1, 2, 4))
@@ -39,7 +39,7 @@ def photographs(scenes: Path, count: int) -> list[TestPair]:
 
 def rendered(folder: Path, count: int, workers: int) -> list[TestPair]:
     """Pairs of the built-in scene, with true depth; half of them of a query by day or by night."""
-    from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, scene_pairs
+    from pdc_sfm.evaluation.runs.scene_pairs import SceneEvaluationSettings, scene_pairs
     from pdc_sfm.scenes import SceneSettings, SceneTruth, write_scene
 
     write_scene(folder, SceneSettings(database=8, day_queries=2, night_queries=1), workers)
@@ -47,7 +47,7 @@ def rendered(folder: Path, count: int, workers: int) -> list[TestPair]:
     pairs = thinned(scene_pairs(truth, SceneEvaluationSettings(database=count, partners=1)), count)
 
     def judge(first: str, second: str) -> Callable[[RawMatches], np.ndarray]:
-        from pdc_sfm.evaluation.match_scores import flow_at
+        from pdc_sfm.evaluation.measures.match_scores import flow_at
 
         flow, visible = truth.flow(first, second)
 

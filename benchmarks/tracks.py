@@ -27,7 +27,7 @@ from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
-from pdc_sfm.evaluation.poses import pose_error
+from pdc_sfm.evaluation.measures.poses import pose_error
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.scenes import Camera, read_cameras, read_depth
 from pdc_sfm.scenes.render.flow import sight

@@ -81,7 +81,7 @@ def times(record: dict[str, Any]) -> str:
 
 
 def _evaluation(name: str, results: dict[str, Any]) -> str:
-    from pdc_sfm.evaluation import homography_report, scene_pairs
+    from pdc_sfm.evaluation.runs import homography_report, scene_pairs
 
     if name == "scene":
         return scene_pairs.text(results["groups"])

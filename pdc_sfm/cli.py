@@ -12,11 +12,13 @@ from collections.abc import Sequence
 
 from pdc_sfm import __version__
 from pdc_sfm.commands.common import VerbParser
+from pdc_sfm.commands.subverbs import add_subverbs
 from pdc_sfm.errors import UserError
 from pdc_sfm.interrupts import KEPT, Interrupted, interruptible
 from pdc_sfm.logs import screen_log
 
-# verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`.
+# verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`,
+# or it is a package of such modules, one for each of its SUBVERBS.
 VERBS = {
     "pair": "match two images and draw what was found",
     "pairs": "make a pair list: exhaustive, sequential, covisibility, poses",
@@ -86,8 +88,11 @@ def make_parser(verbs_needed: Sequence[str] = ()) -> argparse.ArgumentParser:
         if verb in verbs_needed:
             module = importlib.import_module(f"pdc_sfm.commands.{verb}")
             sub.description = module.__doc__
-            module.add_arguments(sub)
-            sub.set_defaults(run=module.run)
+            if hasattr(module, "SUBVERBS"):
+                add_subverbs(sub, module)
+            else:
+                module.add_arguments(sub)
+                sub.set_defaults(run=module.run)
     return parser
 
 

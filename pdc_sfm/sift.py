@@ -1,6 +1,8 @@
-"""SIFT of OpenCV with Lowe's ratio test: RootSIFT descriptors, mutual nearest neighbors."""
+"""SIFT (Lowe 2004) by OpenCV: keypoints, RootSIFT descriptors, mutual nearest neighbors with the ratio test."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -37,10 +39,27 @@ def describe(image: np.ndarray, most: int = MOST_KEYPOINTS) -> Description:
     """Keypoints and RootSIFT descriptors of an RGB image, (H, W, 3) uint8."""
     import cv2
 
-    # without the precise upscaling every keypoint of OpenCV is shifted by a quarter of a pixel
-    sift = cv2.SIFT_create(nfeatures=most, enable_precise_upscale=True)
-    found, words = sift.detectAndCompute(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None)
+    found, words = _sift(most).detectAndCompute(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None)
     if words is None:
         return np.zeros((0, 2), np.float32), np.zeros((0, 128), np.float32)
     points = np.array([point.pt for point in found], np.float32).reshape(-1, 2)
     return points, np.sqrt(words / np.maximum(words.sum(1, keepdims=True), 1e-9))
+
+
+def detect(image: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (N, 2) and contrasts (N,) of an RGB image, (H, W, 3) uint8, best first; each place once."""
+    import cv2
+
+    found = _sift(0).detect(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None)
+    points = np.array([point.pt for point in found], np.float32).reshape(-1, 2)
+    scores = np.array([point.response for point in found], np.float32)
+    _, first = np.unique(points, axis=0, return_index=True)  # one place may come with several orientations
+    best = first[np.lexsort((first, -scores[first]))][:most]
+    return points[best], scores[best]
+
+
+def _sift(most: int) -> Any:
+    import cv2
+
+    # without the precise upscaling every keypoint of OpenCV is shifted by a quarter of a pixel
+    return cv2.SIFT_create(nfeatures=most, enable_precise_upscale=True)

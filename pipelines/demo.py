@@ -17,7 +17,7 @@ from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.demo.cameras import known_model, write_queries
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
-from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall
+from pdc_sfm.evaluation.measures.poses import RECALL_THRESHOLDS, localization_recall
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.scenes import SceneSettings, read_cameras, write_scene
 from pdc_sfm.store.pair_lists import unique_pairs, write_pairs

@@ -12,7 +12,7 @@ import numpy as np
 from pdc_sfm.colmap.io.models import load_model, summarize
 from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.colmap.types import Reconstruction
-from pdc_sfm.evaluation.poses import RECALL_THRESHOLDS, localization_recall, pose_error
+from pdc_sfm.evaluation.measures.poses import RECALL_THRESHOLDS, localization_recall, pose_error
 
 GROUPS = ("day", "night")
 

@@ -1,1 +1,1 @@
-"""Measures: each by its definition, none of them knows how a result was made."""
+"""How good matches, confidence and poses are: datasets with a truth, measures, and the runs that bring them together."""

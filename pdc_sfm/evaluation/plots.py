@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.evaluation.calibration import Calibration
-from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS
-from pdc_sfm.evaluation.sparsification import Sparsification
+from pdc_sfm.evaluation.measures.calibration import Calibration
+from pdc_sfm.evaluation.measures.dense_scores import COSTS, RANKINGS
+from pdc_sfm.evaluation.measures.sparsification import Sparsification
 from pdc_sfm.files import atomic_path
 
 COLORS = {"confidence": "#0b6e4f", "variance": "#c8553d", "forward-backward": "#33658a"}

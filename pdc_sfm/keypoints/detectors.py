@@ -33,9 +33,10 @@ def make_detector(settings: KeypointSettings) -> Detector:
 
 
 def _sift(settings: KeypointSettings) -> Callable[[np.ndarray], Keypoints]:
-    from pdc_sfm.keypoints import sift
+    """Needs no weights, so it is always there."""
+    from pdc_sfm.sift import detect
 
-    return lambda image: sift.detect(image, max_keypoints=settings.max_keypoints)
+    return lambda image: Keypoints(*detect(image, settings.max_keypoints), image.shape[1::-1])
 
 
 def _superpoint(settings: KeypointSettings) -> Callable[[np.ndarray], Keypoints]:

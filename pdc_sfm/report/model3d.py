@@ -12,7 +12,7 @@ import numpy as np
 from pdc_sfm.colmap.io.models import model_poses
 from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers
 from pdc_sfm.colmap.render import draw, overview
-from pdc_sfm.evaluation.poses import camera_center
+from pdc_sfm.evaluation.measures.poses import camera_center
 from pdc_sfm.report.html import Section, picture
 from pdc_sfm.report.run_data import Missing, Run
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pdc_sfm.colmap.io.models import model_poses
-from pdc_sfm.evaluation.poses import camera_center
+from pdc_sfm.evaluation.measures.poses import camera_center
 from pdc_sfm.report.charts import histogram
 from pdc_sfm.report.html import Section, text
 from pdc_sfm.report.model3d import upright

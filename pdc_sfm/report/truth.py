@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS, DenseScores
+from pdc_sfm.evaluation.measures.dense_scores import COSTS, RANKINGS, DenseScores
 from pdc_sfm.report.charts import lines
 from pdc_sfm.report.gallery import ShownPair
 from pdc_sfm.report.html import Section, table, text

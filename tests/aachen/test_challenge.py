@@ -12,7 +12,7 @@ from pdc_sfm.aachen.dataset import AachenDataset, LayoutError
 from pdc_sfm.colmap.io.models import load_model, model_poses
 from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.poses import pose_error
+from pdc_sfm.evaluation.measures.poses import pose_error
 
 
 @pytest.fixture(scope="module", params=["1.0", "1.1"])

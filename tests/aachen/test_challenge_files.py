@@ -6,7 +6,7 @@ from aachen_folder import NIGHT, exact_matcher, write_dataset
 from pdc_sfm.aachen.challenge import run_challenge
 from pdc_sfm.aachen.challenge_files import write_challenge_files
 from pdc_sfm.colmap.io.results import read_poses
-from pdc_sfm.evaluation.poses import localization_recall
+from pdc_sfm.evaluation.measures.poses import localization_recall
 from pdc_sfm.store.pair_lists import read_pairs
 
 

@@ -11,7 +11,7 @@ from pdc_sfm.aachen.localization import AachenSettings, run_localization
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.errors import FormatError, SettingsError
-from pdc_sfm.evaluation.poses import localization_recall
+from pdc_sfm.evaluation.measures.poses import localization_recall
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import read_pairs
 

@@ -23,7 +23,7 @@ from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, local
 from pdc_sfm.colmap.localization.query import PoseSettings
 from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.errors import FormatError, SettingsError
-from pdc_sfm.evaluation.poses import localization_recall, pose_error
+from pdc_sfm.evaluation.measures.poses import localization_recall, pose_error
 from pdc_sfm.settings import load_settings
 
 DATABASE = [f"db/{i}.png" for i in range(5)]

@@ -10,7 +10,7 @@ from pdc_sfm.colmap.io.models import model_poses
 from pdc_sfm.colmap.refinement import photometric
 from pdc_sfm.colmap.refinement.patches import align_patches, sample
 from pdc_sfm.colmap.refinement.photometric import refine_keypoints
-from pdc_sfm.evaluation.poses import reconstruction_errors
+from pdc_sfm.evaluation.measures.poses import reconstruction_errors
 
 SIZE, FOCAL = (320, 240), 300.0
 PIXELS = 40  # of the wall's texture in a metre

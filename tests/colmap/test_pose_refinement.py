@@ -7,7 +7,7 @@ from projections import make_scene
 
 from pdc_sfm.colmap.io.cameras import rays_of
 from pdc_sfm.colmap.localization.pose_refinement import inverse_variance, refine_pose
-from pdc_sfm.evaluation.poses import pose_error
+from pdc_sfm.evaluation.measures.poses import pose_error
 
 LOSS_SCALE = 1.0  # COLMAP's own
 

@@ -13,7 +13,7 @@ from pdc_sfm.colmap.io.models import ReconstructionError, load_model, model_pose
 from pdc_sfm.colmap.mapping import reconstruction
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.errors import ImageError, SettingsError
-from pdc_sfm.evaluation.poses import reconstruction_errors
+from pdc_sfm.evaluation.measures.poses import reconstruction_errors
 from pdc_sfm.settings import load_settings
 
 NAMES = [f"{i}.png" for i in range(7)]

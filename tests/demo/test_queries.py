@@ -11,7 +11,7 @@ from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.demo.queries import localize_in_map, open_map, table
 from pdc_sfm.errors import FormatError, ImageError
-from pdc_sfm.evaluation.poses import pose_error
+from pdc_sfm.evaluation.measures.poses import pose_error
 from pdc_sfm.store.pair_lists import read_pairs
 from pdc_sfm.store.pair_lists import write_pairs as write_list
 

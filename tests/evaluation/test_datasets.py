@@ -8,11 +8,11 @@ import pytest
 from shift_matcher import MovedMatcher, picture
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.dataset_runs import FLOW_DATASETS, count_pairs, evaluate_dataset, open_parts
 from pdc_sfm.evaluation.datasets.kitti import read_flow
 from pdc_sfm.evaluation.datasets.pose_list import read_pose_list
-from pdc_sfm.evaluation.flow_pairs import FlowSettings
-from pdc_sfm.evaluation.mma import MmaSettings, evaluate_mma, match_errors
+from pdc_sfm.evaluation.runs.flow_datasets import FLOW_DATASETS, count_pairs, evaluate_dataset, open_parts
+from pdc_sfm.evaluation.runs.flow_pairs import FlowSettings
+from pdc_sfm.evaluation.runs.mma import MmaSettings, evaluate_mma, match_errors
 from pdc_sfm.images import write_image
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import load_settings

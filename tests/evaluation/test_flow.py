@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pdc_sfm.evaluation.flow import FlowTally, aepe, end_point_error, fl, pck
+from pdc_sfm.evaluation.measures.flow import FlowTally, aepe, end_point_error, fl, pck
 
 
 def test_end_point_error_is_the_euclidean_distance_of_flows():

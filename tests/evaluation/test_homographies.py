@@ -10,8 +10,9 @@ from photo_fakes import WavePhotos
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.evaluation.dense_scores import DenseScores
-from pdc_sfm.evaluation.homographies import (
+from pdc_sfm.evaluation.measures.dense_scores import DenseScores
+from pdc_sfm.evaluation.measures.match_scores import homography_error
+from pdc_sfm.evaluation.runs.homographies import (
     KINDS,
     HomographySettings,
     evaluate_homographies,
@@ -19,8 +20,7 @@ from pdc_sfm.evaluation.homographies import (
     score_flow,
     unrelated_pairs,
 )
-from pdc_sfm.evaluation.homography_report import summarize, text, write_results
-from pdc_sfm.evaluation.match_scores import homography_error
+from pdc_sfm.evaluation.runs.homography_report import summarize, text, write_results
 from pdc_sfm.matcher import PairSettings
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.types import RawMatches

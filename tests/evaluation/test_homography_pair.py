@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.homography_pair import homography_flow, load_pair, read_homography
+from pdc_sfm.evaluation.datasets.homography_pair import homography_flow, load_pair, read_homography
 from pdc_sfm.images import write_image
 
 SHIFT = np.array([[1, 0, 3.0], [0, 1, -2], [0, 0, 1]])

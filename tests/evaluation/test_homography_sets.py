@@ -8,8 +8,8 @@ import pytest
 
 from pdc_sfm.cli import main
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.homography_pair import load_pair
-from pdc_sfm.evaluation.homography_sets import find_sets
+from pdc_sfm.evaluation.datasets.homography_pair import load_pair
+from pdc_sfm.evaluation.datasets.homography_sets import find_sets
 from pdc_sfm.images import write_image
 
 TURN = np.vstack((cv2.getRotationMatrix2D((80, 60), 8, 1.1), [0, 0, 1]))

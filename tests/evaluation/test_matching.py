@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pdc_sfm.evaluation.matching import matching_accuracy, mean_matching_accuracy, most_confident
-from pdc_sfm.evaluation.relative_poses import pose_accuracy, pose_auc, pose_map
+from pdc_sfm.evaluation.measures.matching import matching_accuracy, mean_matching_accuracy, most_confident
+from pdc_sfm.evaluation.measures.relative_poses import pose_accuracy, pose_auc, pose_map
 
 
 def test_the_most_confident_come_first_and_no_more_than_asked_for():

@@ -7,9 +7,9 @@ import pytest
 
 from pdc_sfm.cli import main
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.listed_pairs import ListScores, evaluate_list, score, text
-from pdc_sfm.evaluation.pair_list import ListedPair, read_pair_list
-from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings
+from pdc_sfm.evaluation.datasets.pair_list import ListedPair, read_pair_list
+from pdc_sfm.evaluation.runs.listed_pairs import ListScores, evaluate_list, score, text
+from pdc_sfm.evaluation.runs.pose_pairs import KnownCameraSettings
 from pdc_sfm.images import write_image
 from pdc_sfm.matches.types import RawMatches
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.known_cameras import neighbor_pairs, read_camera_file, relative_pose
-from pdc_sfm.evaluation.match_scores import MatchScores
-from pdc_sfm.evaluation.pose_pairs import PosePair, PosePairSettings, epipolar_distance, pose_errors, score_pose
-from pdc_sfm.evaluation.pose_report import summarize, text
+from pdc_sfm.evaluation.datasets.known_cameras import neighbor_pairs, read_camera_file
+from pdc_sfm.evaluation.datasets.pose_pair import PosePair, epipolar_distance, relative_pose
+from pdc_sfm.evaluation.measures.match_scores import MatchScores
+from pdc_sfm.evaluation.runs.pose_pairs import PosePairSettings, pose_errors, score_pose
+from pdc_sfm.evaluation.runs.pose_report import summarize, text
 from pdc_sfm.images import write_image
 from pdc_sfm.matches.types import RawMatches
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pdc_sfm.evaluation import poses
+from pdc_sfm.evaluation.measures import poses
 
 
 def rotation(axis, degrees):

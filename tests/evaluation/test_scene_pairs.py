@@ -8,7 +8,7 @@ from shift_matcher import MovedMatcher, picture
 
 from pdc_sfm.cli import main
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, evaluate_scene, scene_pairs, summarize, text
+from pdc_sfm.evaluation.runs.scene_pairs import SceneEvaluationSettings, evaluate_scene, scene_pairs, summarize, text
 from pdc_sfm.images import write_image
 from pdc_sfm.scenes import Camera, SceneTruth
 from pdc_sfm.scenes.layouts.plain import camera_to_dict

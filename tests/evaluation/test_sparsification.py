@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pdc_sfm.evaluation.calibration import Calibration, reliability_table
-from pdc_sfm.evaluation.sparsification import aepe_cost, mean_sparsification, pck_cost, sparsification
+from pdc_sfm.evaluation.measures.calibration import Calibration, reliability_table
+from pdc_sfm.evaluation.measures.sparsification import aepe_cost, mean_sparsification, pck_cost, sparsification
 
 ERRORS = np.array([4.0, 1.0, 3.0, 0.0])  # mean 2
 

@@ -9,7 +9,7 @@ from projections import make_scene, write_images, write_model, write_pairs, writ
 from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.colmap.mapping.triangulation import triangulate
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
-from pdc_sfm.evaluation.poses import pose_error
+from pdc_sfm.evaluation.measures.poses import pose_error
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.tracks.settings import TrackSettings
 

@@ -12,7 +12,7 @@ from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
 from pdc_sfm.engine.run import MatchingSettings
-from pdc_sfm.evaluation.poses import localization_recall
+from pdc_sfm.evaluation.measures.poses import localization_recall
 from pdc_sfm.store.pair_lists import read_pairs
 
 FOLDER = Path(__file__).resolve().parents[2] / "pipelines"

@@ -1,1 +1,1 @@
-"""Datasets of the paper, in the layouts in which they are distributed."""
+"""Pairs with a known truth: the datasets of the paper in their own layouts, known cameras, homographies, lists."""

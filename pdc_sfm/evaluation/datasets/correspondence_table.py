@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.flow_pairs import FlowPair
+from pdc_sfm.evaluation.datasets.flow_pair import FlowPair
 from pdc_sfm.pixels import Size
 
 COLUMNS = ("source_image", "target_image", "XA", "YA", "XB", "YB")

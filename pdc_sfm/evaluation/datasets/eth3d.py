@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.flow_pairs import FlowPair
+from pdc_sfm.evaluation.datasets.flow_pair import FlowPair
 from pdc_sfm.pixels import Size
 from pdc_sfm.training.npz import read_pickle
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.flow_pairs import FlowPair
-from pdc_sfm.evaluation.homography_pair import read_homography
+from pdc_sfm.evaluation.datasets.flow_pair import FlowPair
+from pdc_sfm.evaluation.datasets.homography_pair import read_homography
 from pdc_sfm.pixels import Size, grid_points, inside, rescale_matrix, transform
 
 # left out by D2-Net's protocol, because some of their images are too large for some methods

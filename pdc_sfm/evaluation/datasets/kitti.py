@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.flow_pairs import FlowPair
+from pdc_sfm.evaluation.datasets.flow_pair import FlowPair
 from pdc_sfm.pixels import Size
 
 IMAGES = ("image_2", "colored_0", "image_0")  # 2015, 2012 in color, 2012 in gray

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.pose_pairs import PosePair
+from pdc_sfm.evaluation.datasets.pose_pair import PosePair
 
 WORDS = 4 + 9 + 9 + 16
 

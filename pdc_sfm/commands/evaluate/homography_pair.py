@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_device, add_settings
+from pdc_sfm.commands.evaluate.network import add_network, load_network, network_name
 from pdc_sfm.commands.paths import Paths
 
 
@@ -19,26 +19,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("image0", type=Path, help="the first image: the reference")
     parser.add_argument("image1", type=Path, help="the second image")
     parser.add_argument("homography", type=Path, help="file of the homography from the first to the second image")
-    parser.add_argument("--output", type=Path, help="folder for results.json and pictures")
-    parser.add_argument("--weights", help="weights file; without it the built-in model")
-    add_device(parser)
-    add_settings(parser, "pdc_sfm.matcher:PairSettings")
+    add_network(parser, "pdc_sfm.matcher:PairSettings", None, " (default: they are only printed)")
     inputs = ("image0", "image1", "homography", "weights")
     parser.set_defaults(paths=Paths(inputs=inputs, folders=("output",), replaced=("results.json", "results.txt")))
 
 
 def run(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.homographies import HomographyResult, KindResult, score_pair
-    from pdc_sfm.evaluation.homography_pair import load_pair
-    from pdc_sfm.evaluation.homography_report import summarize, text, write_results
-    from pdc_sfm.matcher import PairSettings, load_matcher
+    from pdc_sfm.evaluation.datasets.homography_pair import load_pair
+    from pdc_sfm.evaluation.runs.homographies import HomographyResult, KindResult, score_pair
+    from pdc_sfm.evaluation.runs.homography_report import summarize, text, write_results
+    from pdc_sfm.matcher import PairSettings
     from pdc_sfm.settings import load_settings
 
     settings, found = load_settings(PairSettings, args.config, args.settings), KindResult()
     pair = load_pair(args.image0, args.image1, args.homography)
-    score_pair(pair, load_matcher(args.weights, settings, args.device), found)
+    score_pair(pair, load_network(args, settings), found)
     whole = HomographyResult({f"{args.image0.name} {args.image1.name}": found}, [], [], [])
-    summary = summarize(whole, settings, str(args.weights or "built-in"))
+    summary = summarize(whole, settings, network_name(args))
     print(text(summary))
     if args.output:
         for path in write_results(args.output, whole, summary):

@@ -10,17 +10,18 @@ import numpy as np
 
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS, DenseScores
-from pdc_sfm.evaluation.known_cameras import relative_pose
-from pdc_sfm.evaluation.match_scores import MatchScores, add_flow_truth
-from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, PosePair, score_pose
-from pdc_sfm.evaluation.sift import match_sift
+from pdc_sfm.evaluation.datasets.pose_pair import PosePair, relative_pose
+from pdc_sfm.evaluation.measures.dense_scores import COSTS, RANKINGS, DenseScores
+from pdc_sfm.evaluation.measures.match_scores import MatchScores, add_flow_truth
+from pdc_sfm.evaluation.runs.pose_pairs import KnownCameraSettings, score_pose
 from pdc_sfm.evaluation.tables import number, percent, table
 from pdc_sfm.images import fitted_size, read_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.select import SelectSettings, select_matches
+from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.scenes import SceneTruth
 from pdc_sfm.settings import require
+from pdc_sfm.sift import sift_matches
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def evaluate_scene(
         seen = fitted_size(size, settings.dense.min_side, settings.dense.max_side)[0] / size[0]
         scores.dense.add(forward, backward, points, points + flow[y, x], query_seen=seen)
         pose = _pose_pair(truth, first, second)
-        found = {"ours": select_matches(forward, backward, settings.select), "sift": match_sift(*images)}
+        found = {"ours": select_matches(forward, backward, settings.select), "sift": RawMatches(*sift_matches(*images))}
         for method, matches in found.items():
             add_flow_truth(getattr(scores, method), matches, flow, visible, size)
             sizes = [image.shape[1::-1] for image in images]

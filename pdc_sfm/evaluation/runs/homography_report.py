@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pdc_sfm.evaluation.calibration import reliability_table
-from pdc_sfm.evaluation.dense_scores import COSTS, RANKINGS, DenseScores
-from pdc_sfm.evaluation.homographies import HomographyResult
-from pdc_sfm.evaluation.match_scores import SOUND
+from pdc_sfm.evaluation.measures.calibration import reliability_table
+from pdc_sfm.evaluation.measures.dense_scores import COSTS, RANKINGS, DenseScores
+from pdc_sfm.evaluation.measures.match_scores import SOUND
 from pdc_sfm.evaluation.plots import plot_calibration, plot_sparsification
+from pdc_sfm.evaluation.runs.homographies import HomographyResult
 from pdc_sfm.evaluation.tables import number, percent, table, write_json
 from pdc_sfm.files import write_text
 from pdc_sfm.images import write_image

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pdc_sfm.evaluation import published
-from pdc_sfm.evaluation.dense_scores import DenseScores
-from pdc_sfm.evaluation.flow_pairs import FlowProtocol, FlowSettings, evaluate_flow
+from pdc_sfm.evaluation.measures.dense_scores import DenseScores
+from pdc_sfm.evaluation.runs.flow_pairs import FlowProtocol, FlowSettings, evaluate_flow
 from pdc_sfm.evaluation.tables import number, percent, table
 from pdc_sfm.matcher import Matcher
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.evaluation.calibration import Calibration
-from pdc_sfm.evaluation.pair_list import KINDS, ListedPair
-from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, can_be_right, pose_errors
-from pdc_sfm.evaluation.relative_poses import POSE_THRESHOLDS, pose_auc
-from pdc_sfm.evaluation.sift import match_sift
+from pdc_sfm.evaluation.datasets.pair_list import KINDS, ListedPair
+from pdc_sfm.evaluation.measures.calibration import Calibration
+from pdc_sfm.evaluation.measures.relative_poses import POSE_THRESHOLDS, pose_auc
+from pdc_sfm.evaluation.runs.pose_pairs import KnownCameraSettings, can_be_right, pose_errors
 from pdc_sfm.evaluation.tables import number, percent, table
 from pdc_sfm.images import fitted_size, read_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
+from pdc_sfm.sift import sift_matches
 
 RIGHT, WRONG = 5.0, 20.0  # pixels within which a match is right, and beyond which it is wrong by any account
 HIGH_CONFIDENCE = 0.5  # above which a match says that it is right
@@ -60,7 +60,7 @@ def evaluate_list(
         images = [read_image(path) for path in files]
         found = {"ours": matcher.match(*(matcher.encode(image, str(path)) for image, path in zip(images, files)))}
         if settings.sift:
-            found["sift"] = match_sift(*images)
+            found["sift"] = RawMatches(*sift_matches(*images))
         row: dict[str, Any] = {"pair": pair.name, "kind": pair.kind}
         sizes = [image.shape[1::-1] for image in images]
         for method, matches in found.items():

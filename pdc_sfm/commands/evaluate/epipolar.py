@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_device, add_settings
+from pdc_sfm.commands.evaluate.network import add_network, load_network, write_results
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
@@ -24,31 +24,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", type=Path, required=True, help="folder of the photographs")
     parser.add_argument("--cameras", type=Path, required=True, help="cameras.json")
     parser.add_argument("--gaps", type=int, nargs="+", default=(1, 2, 4), help="places between the images of a pair")
-    parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/epipolar"), help="folder of the results")
-    parser.add_argument("--weights", help="weights file; without it the built-in model")
-    add_device(parser)
-    add_settings(parser, "pdc_sfm.evaluation.pose_pairs:KnownCameraSettings")
+    add_network(parser, "pdc_sfm.evaluation.runs.pose_pairs:KnownCameraSettings", "outputs/evaluate/epipolar")
     parser.set_defaults(paths=Paths(images=("images",), inputs=("cameras", "weights"), folders=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.calibration import reliability_table
-    from pdc_sfm.evaluation.known_cameras import neighbor_pairs
-    from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings, evaluate_poses
-    from pdc_sfm.evaluation.pose_report import summarize, text
-    from pdc_sfm.evaluation.tables import write_json
-    from pdc_sfm.matcher import PairSettings, load_matcher
-    from pdc_sfm.settings import load_settings, to_dict
+    from pdc_sfm.evaluation.datasets.known_cameras import neighbor_pairs
+    from pdc_sfm.evaluation.measures.calibration import reliability_table
+    from pdc_sfm.evaluation.runs.pose_pairs import KnownCameraSettings, evaluate_poses
+    from pdc_sfm.evaluation.runs.pose_report import summarize, text
+    from pdc_sfm.settings import load_settings
 
     settings = load_settings(KnownCameraSettings, args.config, args.settings)
     pairs = neighbor_pairs(args.images, args.cameras, args.gaps)
-    matcher = load_matcher(args.weights, PairSettings(settings.dense, settings.select), args.device)
     with progress(None, "evaluation", "pair", len(pairs)) as bar:
-        groups = evaluate_poses(pairs, matcher, settings, bar.tell)
-    summary = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), **summarize(groups)}
+        groups = evaluate_poses(pairs, load_network(args, settings), settings, bar.tell)
+    summary = summarize(groups)
     print(
         text(summary, f"{len(pairs)} pairs of {args.images}: matches near the epipolar line, pose errors (%, degrees)")
     )
     print(reliability_table({"pose": summary}, "matches", "right"))
-    write_json(args.output / "results.json", summary)
-    print(args.output / "results.json")
+    write_results(args, settings, summary)

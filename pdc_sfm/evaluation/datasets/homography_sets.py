@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.homographies import HomographyResult, KindResult, score_pair
-from pdc_sfm.evaluation.homography_pair import load_pair
-from pdc_sfm.matcher import Matcher
 
 _HOMOGRAPHY = re.compile(r"H_?1(?:to|_)(\d+)p?(?:\.txt|\.xml)?")
 _IMAGES = (".ppm", ".pgm", ".png", ".jpg", ".jpeg")
@@ -52,22 +49,3 @@ def _image(folder: Path, number: int) -> Path:
     raise FormatError(
         f"{folder} has a homography of image {number}, but no img{number} or {number} ({', '.join(_IMAGES)})"
     )
-
-
-def evaluate_sets(
-    sets: Mapping[str, Sequence[PlanePair]],
-    matcher: Matcher,
-    each: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> HomographyResult:
-    """Judge a matcher on all pairs, in pixels of images whose smaller side is `dense.min_side`; a kind is a set, or each pair."""
-    result = HomographyResult({}, [], [], [])
-    for name, pairs in sets.items():
-        for files in pairs:
-            pair = load_pair(files.reference, files.query, files.homography, matcher.settings.dense.min_side)
-            score_pair(
-                pair, matcher, result.kinds.setdefault(f"{name} 1-{files.number}" if each else name, KindResult())
-            )
-            if progress:
-                progress(name)
-    return result

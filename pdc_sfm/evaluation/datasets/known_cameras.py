@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.evaluation.pose_pairs import PosePair
+from pdc_sfm.evaluation.datasets.pose_pair import PosePair, relative_pose
 
 
 def read_camera_file(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -40,12 +40,6 @@ def camera_pair(images: Path, known: dict, name0: str, name1: str, group: str = 
     return PosePair(
         f"{name0} {name1}", images / name0, images / name1, intrinsics0, intrinsics1, relative_pose(pose0, pose1), group
     )
-
-
-def relative_pose(pose0: np.ndarray, pose1: np.ndarray) -> np.ndarray:
-    """cam1_from_cam0 (3, 4) of two cam_from_world poses."""
-    rotation = pose1[:, :3] @ pose0[:, :3].T
-    return np.c_[rotation, pose1[:, 3] - rotation @ pose0[:, 3]]
 
 
 def _intrinsics(entry: dict) -> np.ndarray:

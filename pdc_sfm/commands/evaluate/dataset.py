@@ -20,14 +20,11 @@ from __future__ import annotations
 import argparse
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pdc_sfm.commands.common import add_device, add_settings
+from pdc_sfm.commands.evaluate.network import add_network, load_network, write_results
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
-
-if TYPE_CHECKING:
-    from pdc_sfm.matcher import Matcher
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,10 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", type=Path, help="the table or list of pairs, if it lies elsewhere")
     parser.add_argument("--images", type=Path, help="the folder of images, if it lies elsewhere")
     parser.add_argument("--limit", type=int, help="only so many pairs (hpatches: sequences), for a first look")
-    parser.add_argument("--output", type=Path, help="folder of the results (default: outputs/evaluate/DATASET)")
-    parser.add_argument("--weights", help="weights file; without it the built-in model")
-    add_device(parser)
-    add_settings(parser, functools.partial(_defaults, parser.prog.split()[-1]))
+    add_network(
+        parser, functools.partial(_defaults, parser.prog.split()[-1]), None, " (default: outputs/evaluate/DATASET)"
+    )
     parser.set_defaults(paths=Paths(images=("images",), inputs=("data", "pairs", "weights"), folders=("output",)))
 
 
@@ -54,15 +50,15 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _flow(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.dataset_runs import count_pairs, evaluate_dataset, open_parts
     from pdc_sfm.evaluation.plots import plot_sparsification
+    from pdc_sfm.evaluation.runs.flow_datasets import count_pairs, evaluate_dataset, open_parts
 
     settings = _settings(args)
     parts = open_parts(args.subverb, args.data, args.pairs, args.images)
     with progress(None, "evaluation", "pair", count_pairs(parts, args.limit)) as bar:
-        result = evaluate_dataset(args.subverb, parts, _matcher(args, settings), settings, args.limit, bar.tell)
+        result = evaluate_dataset(args.subverb, parts, load_network(args, settings), settings, args.limit, bar.tell)
     print(result.text("ours" if args.weights is None else Path(args.weights).stem))
-    _write(args, settings, result.summary())
+    write_results(args, settings, result.summary())
     for part, scores in result.parts.items():
         if scores.curves:
             plot_sparsification(
@@ -71,15 +67,15 @@ def _flow(args: argparse.Namespace) -> None:
 
 
 def _mma(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.matching import MMA_THRESHOLDS
-    from pdc_sfm.evaluation.mma import evaluate_mma
+    from pdc_sfm.evaluation.measures.matching import MMA_THRESHOLDS
     from pdc_sfm.evaluation.plots import plot_accuracy
+    from pdc_sfm.evaluation.runs.mma import evaluate_mma
 
     settings = _settings(args)
     with progress(None, "evaluation", "pair") as bar:
-        result = evaluate_mma(args.data, _matcher(args, settings), settings, args.limit, bar.tell)
+        result = evaluate_mma(args.data, load_network(args, settings), settings, args.limit, bar.tell)
     print(result.text())
-    _write(args, settings, result.summary())
+    write_results(args, settings, result.summary())
     curves = {method: (MMA_THRESHOLDS, result.accuracy(method, "iv")) for method in result.methods}
     plot_accuracy(curves, args.output / "mma.png", "threshold (px)", "MMA (%)", "HPatches")
 
@@ -87,34 +83,34 @@ def _mma(args: argparse.Namespace) -> None:
 def _poses(args: argparse.Namespace) -> None:
     from pdc_sfm.errors import SettingsError
     from pdc_sfm.evaluation.datasets.pose_list import read_pose_list
-    from pdc_sfm.evaluation.pose_pairs import evaluate_poses
-    from pdc_sfm.evaluation.pose_report import summarize, text
     from pdc_sfm.evaluation.published import POSES
+    from pdc_sfm.evaluation.runs.pose_pairs import evaluate_poses
+    from pdc_sfm.evaluation.runs.pose_report import summarize, text
 
     if args.pairs is None:
         raise SettingsError(f"{args.subverb} needs --pairs: SuperGlue's list of pairs with ground truth")
     settings = _settings(args)
     pairs = read_pose_list(args.pairs, args.images or args.data)[: args.limit]
     with progress(None, "evaluation", "pair", len(pairs)) as bar:
-        groups = evaluate_poses(pairs, _matcher(args, settings), settings, bar.tell)
+        groups = evaluate_poses(pairs, load_network(args, settings), settings, bar.tell)
     summary = summarize(groups)
     rows = [[method, *(f"{v:.2f}" for v in values)] for method, values in POSES[args.subverb].items()]
     print(text(summary, f"{args.subverb}: two-view poses, AUC and mAP (%)", rows))
-    _write(args, settings, {**summary, "published": POSES[args.subverb]})
+    write_results(args, settings, {**summary, "published": POSES[args.subverb]})
 
 
 def _defaults(name: str) -> Any:
     """What a dataset's protocol asks for."""
     if name == "hpatches":
-        from pdc_sfm.evaluation.mma import MmaSettings
+        from pdc_sfm.evaluation.runs.mma import MmaSettings
 
         return MmaSettings()
     if name in ("yfcc", "scannet"):
-        from pdc_sfm.evaluation.pose_pairs import PosePairSettings
+        from pdc_sfm.evaluation.runs.pose_pairs import PosePairSettings
 
         return PosePairSettings()
-    from pdc_sfm.evaluation.dataset_runs import FLOW_DATASETS
-    from pdc_sfm.evaluation.flow_pairs import FlowSettings
+    from pdc_sfm.evaluation.runs.flow_datasets import FLOW_DATASETS
+    from pdc_sfm.evaluation.runs.flow_pairs import FlowSettings
     from pdc_sfm.settings import load_settings
 
     return load_settings(FlowSettings, None, FLOW_DATASETS[name].words)
@@ -125,21 +121,3 @@ def _settings(args: argparse.Namespace) -> Any:
 
     default = _defaults(args.subverb)
     return load_settings(type(default), args.config, args.settings, default)
-
-
-def _matcher(args: argparse.Namespace, settings: Any) -> Matcher:
-    from pdc_sfm.matcher import PairSettings, load_matcher
-
-    chosen = {"dense": settings.dense}
-    if hasattr(settings, "select"):
-        chosen["select"] = settings.select
-    return load_matcher(args.weights, PairSettings(**chosen), args.device)
-
-
-def _write(args: argparse.Namespace, settings: Any, summary: dict) -> None:
-    from pdc_sfm.evaluation.tables import write_json
-    from pdc_sfm.settings import to_dict
-
-    content = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), **summary}
-    write_json(args.output / "results.json", content)
-    print(args.output / "results.json")

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.evaluation.dense_scores import DenseScores
+from pdc_sfm.evaluation.datasets.flow_pair import FlowPair
+from pdc_sfm.evaluation.measures.dense_scores import DenseScores
 from pdc_sfm.images import fitted_size, read_image, resize_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.pixels import Size, rescale
-
-Correspondences = Callable[[Size, Size], tuple[np.ndarray, np.ndarray]]
-
-
-@dataclass(frozen=True)
-class FlowPair:
-    """Two images, and a function from their sizes to points (N, 2) of the reference and where they lie in the query."""
-
-    name: str
-    reference: Path
-    query: Path
-    correspondences: Correspondences  # original pixel indices
-    group: str = ""
 
 
 @dataclass(frozen=True)

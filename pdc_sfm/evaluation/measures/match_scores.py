@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pdc_sfm.evaluation.flow import end_point_error, pck
-from pdc_sfm.evaluation.relative_poses import POSE_THRESHOLDS, pose_auc, pose_map
+from pdc_sfm.evaluation.measures.flow import end_point_error, pck
+from pdc_sfm.evaluation.measures.relative_poses import POSE_THRESHOLDS, pose_auc, pose_map
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size, inside, transform
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.errors import FormatError
+from pdc_sfm.evaluation.datasets.homography_pair import checked_homography, read_homography
 from pdc_sfm.evaluation.datasets.pose_list import WORDS, pose_pair
-from pdc_sfm.evaluation.homography_pair import checked_homography, read_homography
-from pdc_sfm.evaluation.pose_pairs import PosePair, epipolar_distance
+from pdc_sfm.evaluation.datasets.pose_pair import PosePair, epipolar_distance
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size, inside, transform
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
 from pdc_sfm.commands.paths import Paths
-from pdc_sfm.commands.train_run import wait_without_spinning
+from pdc_sfm.commands.train.run import wait_without_spinning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pdc_sfm.colmap.localization.relative_pose import RelativePoseSettings, estimate_relative_pose
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.evaluation.calibration import Calibration
-from pdc_sfm.evaluation.match_scores import MatchScores
-from pdc_sfm.evaluation.poses import relative_pose_error
-from pdc_sfm.evaluation.sift import match_sift
+from pdc_sfm.evaluation.datasets.pose_pair import PosePair, epipolar_distance
+from pdc_sfm.evaluation.measures.calibration import Calibration
+from pdc_sfm.evaluation.measures.match_scores import MatchScores
+from pdc_sfm.evaluation.measures.poses import relative_pose_error
 from pdc_sfm.images import fitted_size, read_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size, to_colmap
+from pdc_sfm.sift import sift_matches
 
 NEAR = 2.0  # original pixels from the true epipolar line within which a match can be right
-
-
-@dataclass(frozen=True)
-class PosePair:
-    """Two images with known cameras. Intrinsics (3, 3) are COLMAP's: (0, 0) is the corner of the image."""
-
-    name: str
-    image0: Path
-    image1: Path
-    intrinsics0: np.ndarray
-    intrinsics1: np.ndarray
-    cam1_from_cam0: np.ndarray  # (3, 4)
-    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,7 +70,7 @@ def evaluate_poses(
         row["ours"] = score_pose(pair, matches, sizes, scores.ours, settings)
         scores.calibration.add(matches.scores, can_be_right(pair, matches, sizes[1], settings.dense))
         if settings.sift:
-            row["sift"] = score_pose(pair, match_sift(*images), sizes, scores.sift, settings)
+            row["sift"] = score_pose(pair, RawMatches(*sift_matches(*images)), sizes, scores.sift, settings)
         scores.rows.append(row)
         if progress:
             progress(pair.name)
@@ -128,16 +115,3 @@ def can_be_right(pair: PosePair, matches: RawMatches, size: Size, dense: DenseSe
     """
     seen = fitted_size(size, dense.min_side, dense.max_side)[0] / size[0]
     return epipolar_distance(matches, pair) * seen < np.sqrt(2)
-
-
-def epipolar_distance(matches: RawMatches, pair: PosePair) -> np.ndarray:
-    """Distance of each match's second point from the true epipolar line of its first, (N,) original pixels."""
-    rotation, t = pair.cam1_from_cam0[:, :3], pair.cam1_from_cam0[:, 3]
-    cross = np.array([[0, -t[2], t[1]], [t[2], 0, -t[0]], [-t[1], t[0], 0]])
-    fundamental = np.linalg.inv(pair.intrinsics1).T @ cross @ rotation @ np.linalg.inv(pair.intrinsics0)
-    x0, x1 = (
-        np.c_[to_colmap(xy.astype(np.float64)), np.ones(len(matches))]
-        for xy in (matches.keypoints0, matches.keypoints1)
-    )
-    lines = x0 @ fundamental.T  # (N, 3), a x + b y + c = 0 in the second image
-    return np.abs((lines * x1).sum(1)) / np.maximum(np.linalg.norm(lines[:, :2], axis=1), 1e-12)

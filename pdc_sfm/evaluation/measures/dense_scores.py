@@ -9,9 +9,9 @@ import numpy as np
 
 from pdc_sfm.dense.cyclic import cyclic_error_at
 from pdc_sfm.dense.estimate import DenseEstimate, PointEstimate
-from pdc_sfm.evaluation.calibration import Calibration
-from pdc_sfm.evaluation.flow import PCK_THRESHOLDS, FlowTally, pck
-from pdc_sfm.evaluation.sparsification import (
+from pdc_sfm.evaluation.measures.calibration import Calibration
+from pdc_sfm.evaluation.measures.flow import PCK_THRESHOLDS, FlowTally, pck
+from pdc_sfm.evaluation.measures.sparsification import (
     Sparsification,
     aepe_cost,
     mean_sparsification,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pdc_sfm.evaluation.pose_pairs import NEAR, PoseScores
-from pdc_sfm.evaluation.relative_poses import POSE_THRESHOLDS
+from pdc_sfm.evaluation.measures.relative_poses import POSE_THRESHOLDS
+from pdc_sfm.evaluation.runs.pose_pairs import NEAR, PoseScores
 from pdc_sfm.evaluation.tables import number, percent, table
 
 

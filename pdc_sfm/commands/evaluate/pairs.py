@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_device, add_settings
+from pdc_sfm.commands.evaluate.network import add_network, load_network, write_results
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
@@ -28,30 +28,22 @@ from pdc_sfm.progress import progress
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", type=Path, required=True, help="pairs and what is known of them")
     parser.add_argument("--images", type=Path, required=True, help="folder of the images")
-    parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/pairs"), help="folder of the results")
-    parser.add_argument("--weights", help="weights file; without it the built-in model")
-    add_device(parser)
-    add_settings(parser, "pdc_sfm.evaluation.pose_pairs:KnownCameraSettings")
+    add_network(parser, "pdc_sfm.evaluation.runs.pose_pairs:KnownCameraSettings", "outputs/evaluate/pairs")
     parser.set_defaults(paths=Paths(images=("images",), inputs=("list", "weights"), folders=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.calibration import reliability_table
-    from pdc_sfm.evaluation.listed_pairs import evaluate_list, text
-    from pdc_sfm.evaluation.pair_list import read_pair_list
-    from pdc_sfm.evaluation.pose_pairs import KnownCameraSettings
-    from pdc_sfm.evaluation.tables import write_json
-    from pdc_sfm.matcher import PairSettings, load_matcher
-    from pdc_sfm.settings import load_settings, to_dict
+    from pdc_sfm.evaluation.datasets.pair_list import read_pair_list
+    from pdc_sfm.evaluation.measures.calibration import reliability_table
+    from pdc_sfm.evaluation.runs.listed_pairs import evaluate_list, text
+    from pdc_sfm.evaluation.runs.pose_pairs import KnownCameraSettings
+    from pdc_sfm.settings import load_settings
 
     settings = load_settings(KnownCameraSettings, args.config, args.settings)
     pairs = read_pair_list(args.list, args.images)
-    matcher = load_matcher(args.weights, PairSettings(settings.dense, settings.select), args.device)
     with progress(None, "evaluation", "pair", len(pairs)) as bar:
-        result = evaluate_list(pairs, matcher, settings, bar.tell)
+        result = evaluate_list(pairs, load_network(args, settings), settings, bar.tell)
     print(text(result, f"{len(pairs)} pairs of {args.list} (%, degrees)"))
     if result["calibration"]:
         print(reliability_table(result["calibration"], "matches", "right"))
-    summary = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), **result}
-    write_json(args.output / "results.json", summary)
-    print(args.output / "results.json")
+    write_results(args, settings, result)

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.evaluation.datasets.homography_pair import read_homography
 from pdc_sfm.evaluation.datasets.hpatches import TOO_LARGE, image_path, sequences
-from pdc_sfm.evaluation.flow import end_point_error
-from pdc_sfm.evaluation.homography_pair import read_homography
-from pdc_sfm.evaluation.matching import MMA_THRESHOLDS, MOST_MATCHES, mean_matching_accuracy, most_confident
-from pdc_sfm.evaluation.sift import match_sift
+from pdc_sfm.evaluation.measures.flow import end_point_error
+from pdc_sfm.evaluation.measures.matching import MMA_THRESHOLDS, MOST_MATCHES, mean_matching_accuracy, most_confident
 from pdc_sfm.evaluation.tables import percent, table
 from pdc_sfm.images import read_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import transform
+from pdc_sfm.sift import sift_matches
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def evaluate_mma(
             image = read_image(image_path(sequence, number))
             matches = {"ours": matcher.match(code, matcher.encode(image, str(sequence)))}
             if settings.sift:
-                matches["SIFT"] = match_sift(first, image)
+                matches["SIFT"] = RawMatches(*sift_matches(first, image))
             homography = read_homography(sequence / f"H_1_{number}")
             for method, found in matches.items():
                 errors = match_errors(found, homography)

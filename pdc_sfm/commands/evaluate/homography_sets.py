@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_device, add_settings
+from pdc_sfm.commands.evaluate.network import add_network, load_network, network_name
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
@@ -24,27 +24,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", type=Path, required=True, help="folder of the sets, or one set")
     parser.add_argument("--sets", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--each", action="store_true", help="a row for every pair, not for every set")
-    parser.add_argument(
-        "--output", type=Path, default=Path("outputs/evaluate/homography_sets"), help="folder of the results"
-    )
-    parser.add_argument("--weights", help="weights file; without it the built-in model")
-    add_device(parser)
-    add_settings(parser, "pdc_sfm.matcher:PairSettings")
+    add_network(parser, "pdc_sfm.matcher:PairSettings", "outputs/evaluate/homography_sets")
     parser.set_defaults(paths=Paths(images=("images",), inputs=("weights",), folders=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.homography_report import summarize, text, write_results
-    from pdc_sfm.evaluation.homography_sets import evaluate_sets, find_sets
-    from pdc_sfm.matcher import PairSettings, load_matcher
+    from pdc_sfm.evaluation.datasets.homography_sets import find_sets
+    from pdc_sfm.evaluation.runs.homographies import evaluate_sets
+    from pdc_sfm.evaluation.runs.homography_report import summarize, text, write_results
+    from pdc_sfm.matcher import PairSettings
     from pdc_sfm.settings import load_settings
 
     settings = load_settings(PairSettings, args.config, args.settings)
     sets = find_sets(args.images, args.sets)
-    matcher = load_matcher(args.weights, settings, args.device)
+    matcher = load_network(args, settings)
     with progress(None, "evaluation", "pair", sum(map(len, sets.values()))) as bar:
         result = evaluate_sets(sets, matcher, args.each, bar.tell)
-    summary = summarize(result, settings, str(args.weights or "built-in"))
+    summary = summarize(result, settings, network_name(args))
     print(text(summary))
     for path in write_results(args.output, result, summary):
         print(path)

@@ -1,8 +1,8 @@
-"""A benchmark from any folder of photographs: pairs of views with exact ground truth, of kinds from easy to hard."""
+"""Benchmarks with homographies as truth: pairs made from any photographs, from easy to hard, and photographs of planes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,14 +10,16 @@ import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.evaluation.dense_scores import CONFIDENT, DenseScores
-from pdc_sfm.evaluation.match_scores import MatchScores, add_flow_truth, homography_error
-from pdc_sfm.evaluation.sift import match_sift
+from pdc_sfm.evaluation.datasets.homography_pair import load_pair
+from pdc_sfm.evaluation.datasets.homography_sets import PlanePair
+from pdc_sfm.evaluation.measures.dense_scores import CONFIDENT, DenseScores
+from pdc_sfm.evaluation.measures.match_scores import MatchScores, add_flow_truth, homography_error
 from pdc_sfm.images import fitted_size
 from pdc_sfm.matcher import Matcher, match_images
 from pdc_sfm.matches.select import SelectSettings, select_matches
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import require
+from pdc_sfm.sift import sift_matches
 from pdc_sfm.synthetic.pairs import PhotoSource, SyntheticPair, SyntheticPairSettings, fixed_pairs, make_pair
 from pdc_sfm.synthetic.photometric import PhotometricSettings
 from pdc_sfm.synthetic.warps import WarpSettings
@@ -119,12 +121,31 @@ def evaluate_homographies(
     return result
 
 
+def evaluate_sets(
+    sets: Mapping[str, Sequence[PlanePair]],
+    matcher: Matcher,
+    each: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> HomographyResult:
+    """Judge a matcher on all pairs, in pixels of images whose smaller side is `dense.min_side`; a kind is a set, or each pair."""
+    result = HomographyResult({}, [], [], [])
+    for name, pairs in sets.items():
+        for files in pairs:
+            pair = load_pair(files.reference, files.query, files.homography, matcher.settings.dense.min_side)
+            score_pair(
+                pair, matcher, result.kinds.setdefault(f"{name} 1-{files.number}" if each else name, KindResult())
+            )
+            if progress:
+                progress(name)
+    return result
+
+
 def score_pair(pair: SyntheticPair, matcher: Matcher, found: KindResult) -> None:
     """Match a pair and add everything about it; the first one becomes the kind's example."""
     result = match_images(pair.reference, pair.query, matcher=matcher)
     score_flow(pair, result.forward, result.backward, found.dense, matcher.settings.dense)
     score_matches(pair, result.matches, found.ours)
-    score_matches(pair, match_sift(pair.reference, pair.query), found.sift)
+    score_matches(pair, RawMatches(*sift_matches(pair.reference, pair.query)), found.sift)
     found.example = found.example or (pair, result.matches, result.forward)
 
 
@@ -165,7 +186,7 @@ def _score_unrelated(
             confident = forward.valid & (forward.confidence > CONFIDENT)
             result.unrelated_confident.append(float(confident.mean()))
         result.unrelated_matches.append(len(select_matches(forward, backward, settings.select)))
-        result.unrelated_sift.append(len(match_sift(pair.reference, pair.query)))
+        result.unrelated_sift.append(len(RawMatches(*sift_matches(pair.reference, pair.query))))
         if progress:
             progress("unrelated", result)
 

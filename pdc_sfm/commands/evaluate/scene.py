@@ -14,49 +14,47 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_device, add_settings
+from pdc_sfm.commands.evaluate.network import add_network, load_network, write_results
 from pdc_sfm.commands.paths import Paths
 from pdc_sfm.progress import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scene", type=Path, help="folder of a scene, as `pdc-sfm scene` or `pdc-sfm demo` writes it")
-    parser.add_argument("--output", type=Path, default=Path("outputs/evaluate/scene"), help="folder of the results")
-    parser.add_argument("--weights", help="weights file; without it the built-in model")
-    add_device(parser)
-    add_settings(parser, "pdc_sfm.evaluation.scene_pairs:SceneEvaluationSettings")
+    add_network(parser, "pdc_sfm.evaluation.runs.scene_pairs:SceneEvaluationSettings", "outputs/evaluate/scene")
     parser.set_defaults(paths=Paths(inputs=("scene", "weights"), folders=("output",)))
 
 
 def run(args: argparse.Namespace) -> None:
-    from pdc_sfm.evaluation.calibration import reliability_table
-    from pdc_sfm.evaluation.dense_scores import DenseScores
+    from pdc_sfm.evaluation.measures.calibration import reliability_table
+    from pdc_sfm.evaluation.measures.dense_scores import DenseScores
     from pdc_sfm.evaluation.plots import plot_calibration, plot_sparsification
-    from pdc_sfm.evaluation.scene_pairs import SceneEvaluationSettings, evaluate_scene, scene_pairs, summarize, text
-    from pdc_sfm.evaluation.tables import write_json
+    from pdc_sfm.evaluation.runs.scene_pairs import (
+        SceneEvaluationSettings,
+        evaluate_scene,
+        scene_pairs,
+        summarize,
+        text,
+    )
     from pdc_sfm.files import write_text
-    from pdc_sfm.matcher import PairSettings, load_matcher
     from pdc_sfm.scenes import SceneTruth
-    from pdc_sfm.settings import load_settings, to_dict
+    from pdc_sfm.settings import load_settings
 
     settings = load_settings(SceneEvaluationSettings, args.config, args.settings)
     folder = args.scene or _rendered(args.output / "scene")
     truth = SceneTruth(folder)
     pairs = scene_pairs(truth, settings)
-    matcher = load_matcher(args.weights, PairSettings(settings.dense, settings.select), args.device)
     with progress(None, "evaluation", "pair", len(pairs)) as bar:
-        groups = evaluate_scene(truth, pairs, matcher, settings, bar.tell)
+        groups = evaluate_scene(truth, pairs, load_network(args, settings), settings, bar.tell)
     summary, whole = summarize(groups), DenseScores.union([scores.dense for scores in groups.values()])
     stated = whole.calibration.summary() if whole.kept else {}
     found = text(summary) + (f"\n\n{reliability_table({'all': stated})}" if stated else "")
     print(found)
-    content = {"weights": str(args.weights or "built-in"), "settings": to_dict(settings), "groups": summary, **stated}
-    write_json(args.output / "results.json", content)
     write_text(args.output / "results.txt", found + "\n")
     plot_sparsification(whole.mean_curves(), args.output / "sparsification.png", "The built-in scene")
     if whole.kept:
         plot_calibration(whole.calibration, args.output / "calibration.png", "The built-in scene")
-    print(args.output / "results.json")
+    write_results(args, settings, {"groups": summary, **stated})
 
 
 def _rendered(folder: Path) -> Path:
