@@ -1,32 +1,53 @@
-"""Image files to arrays and back. EXIF orientation is ignored, as in COLMAP and hloc."""
+"""Image files to arrays and back: pixels as they are stored, as COLMAP and hloc count them, whatever EXIF says of them."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import atomic_path
+from pdc_sfm.orientation import UPRIGHT, Orientation, orientation_of
 from pdc_sfm.paths import IMAGE_SUFFIXES, check_regular
 from pdc_sfm.pixels import Size
 
 LARGEST = (1 << 31) - 1  # bytes of a file, as OpenCV counts them
 
 
+class Photograph(NamedTuple):
+    """The pixels of a file, and how the network is to see them."""
+
+    pixels: np.ndarray  # (H, W, 3) uint8, as stored
+    orientation: Orientation = UPRIGHT
+
+
 def read_image(path: Path | str) -> np.ndarray:
     """Read a file as RGB, (H, W, 3) uint8: gray is repeated, transparency dropped, 16 bits reduced to 8."""
-    import cv2
+    return read_photograph(path).pixels
 
-    path = Path(path)
+
+def read_photograph(path: Path | str) -> Photograph:
+    """As `read_image`, and the orientation that its EXIF states."""
+    data = _read_bytes(Path(path))
+    return Photograph(_decoded(data, Path(path)), orientation_of(data.data))
+
+
+def _read_bytes(path: Path) -> np.ndarray:
     try:
         check_regular(path)
         if os.path.getsize(path) > LARGEST:
             raise ImageError(f"{path} has {os.path.getsize(path):,} bytes: more than any image that can be read")
-        data = np.fromfile(path, np.uint8)
+        return np.fromfile(path, np.uint8)
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise ImageError(f"cannot read image {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _decoded(data: np.ndarray, path: Path) -> np.ndarray:
+    import cv2
+
     flags = cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
     try:
         image = cv2.imdecode(data, flags) if data.size else None

@@ -14,10 +14,11 @@ from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.device import Precision, resolve_device
-from pdc_sfm.images import read_image
+from pdc_sfm.images import Photograph, read_photograph
 from pdc_sfm.matches.select import SelectSettings, collect, select_matches
 from pdc_sfm.matches.snap import SnappedMatches, SnapSettings, snap_matches
 from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.orientation import UPRIGHT
 
 Codes = Literal["float32", "float16"]
 
@@ -47,6 +48,8 @@ class PairResult:
 class Matcher:
     """A network with its settings: encode each image once, match any two codes."""
 
+    sees_upright = True  # `encode` takes a `Photograph`
+
     def __init__(
         self, network: PDCNet, settings: PairSettings | None = None, device: str = "cpu", codes: Codes = "float32"
     ):
@@ -56,8 +59,11 @@ class Matcher:
             self.estimator.require_reachable(self.settings.select.radius, self.settings.select.threshold)
         self.estimator.require_reachable(self.settings.snap.radius, self.settings.snap.threshold)
 
-    def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
-        """The code of an RGB image, (H, W, 3) uint8; `.nbytes` is what keeping it costs."""
+    def encode(self, image: np.ndarray | Photograph, name: str = "image") -> EncodedView:
+        """The code of an RGB image, (H, W, 3) uint8; `.nbytes` is what keeping it costs.
+
+        A photograph is encoded as it is seen upright, by its EXIF; matches are in its pixels as they are stored.
+        """
         return self.estimator.encode(image, name)
 
     def match(self, code0: EncodedView, code1: EncodedView) -> RawMatches:
@@ -92,7 +98,8 @@ class Matcher:
         def matches(number: int) -> RawMatches:
             arrays = [array[number :: len(pairs)] for array in (fetched() for fetched in packed)]
             directions = [direction for array in arrays for direction in array]
-            return collect(directions[: 1 if select.directions == "forward" else 2], sizes, select)
+            found = collect(directions[: 1 if select.directions == "forward" else 2], sizes, select)
+            return _in_stored(found, *pairs[number])
 
         return [functools.partial(matches, number) for number in range(len(pairs))]
 
@@ -166,8 +173,8 @@ def load_matcher(
 
 
 def match_images(
-    image0: Path | str | np.ndarray,
-    image1: Path | str | np.ndarray,
+    image0: Path | str | np.ndarray | Photograph,
+    image1: Path | str | np.ndarray | Photograph,
     *,
     matcher: Matcher | None = None,
     settings: PairSettings | None = None,
@@ -181,7 +188,7 @@ def match_images(
     elif settings is not None:
         raise ValueError("give the settings to load_matcher, or no matcher")
     codes = [
-        matcher.encode(image if isinstance(image, np.ndarray) else read_image(image), name)
+        matcher.encode(read_photograph(image) if isinstance(image, Path | str) else image, name)
         for image, name in ((image0, _name(image0, 0)), (image1, _name(image1, 1)))
     ]
     forward, backward = matcher.estimator.estimate_both(*codes)
@@ -192,5 +199,14 @@ def _same(matches: RawMatches) -> RawMatches:
     return matches
 
 
-def _name(image: Path | str | np.ndarray, number: int) -> str:
-    return f"image{number}" if isinstance(image, np.ndarray) else str(image)
+def _in_stored(matches: RawMatches, code0: EncodedView, code1: EncodedView) -> RawMatches:
+    """Matches of the upright pictures, in pixels as they are stored."""
+    if code0.orientation == code1.orientation == UPRIGHT:
+        return matches
+    points = zip((matches.keypoints0, matches.keypoints1), (code0, code1))
+    stored = (code.orientation.stored_points(xy, code.view.original_size) for xy, code in points)
+    return RawMatches(*stored, matches.scores)
+
+
+def _name(image: Path | str | np.ndarray | Photograph, number: int) -> str:
+    return str(image) if isinstance(image, Path | str) else f"image{number}"

@@ -31,18 +31,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from pdc_sfm.images import read_image, write_image
+    from pdc_sfm.images import read_photograph, write_image
     from pdc_sfm.matcher import PairSettings, load_matcher, match_images
     from pdc_sfm.pair_picture import pair_picture
     from pdc_sfm.settings import load_settings
 
     settings = load_settings(PairSettings, args.config, args.settings)
-    image0, image1 = read_image(args.image0), read_image(args.image1)
-    result = match_images(image0, image1, matcher=load_matcher(args.weights, settings, args.device))
+    photographs = read_photograph(args.image0), read_photograph(args.image1)
+    result = match_images(*photographs, matcher=load_matcher(args.weights, settings, args.device))
     select = settings.select
-    picture = pair_picture(
-        image0, image1, result.matches, result.forward, radius=select.radius, threshold=select.threshold
-    )
+    pixels = (photograph.pixels for photograph in photographs)
+    picture = pair_picture(*pixels, result.matches, result.forward, radius=select.radius, threshold=select.threshold)
     write_image(args.output, picture)
     print(f"{len(result.matches)} matches by {result.forward.method}{agreement(result.matches)} -> {args.output}")
     if settings.dense.method == "direct" and len(result.matches) < settings.dense.min_matches:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pdc_sfm.dense.confidence import confidence_array
+from pdc_sfm.orientation import UPRIGHT, Orientation
 from pdc_sfm.pixels import Size, grid_points, inside, rescale, transform
 
 if TYPE_CHECKING:
@@ -86,6 +87,18 @@ class DenseEstimate:
             valid=at.valid,
             head_confidence=at.head_confidence,
         )
+
+    def stored(self, reference: Orientation, query: Orientation) -> DenseEstimate:
+        """An estimate of upright pictures as one of the images whose pixels are stored so: exact, no cell is resampled."""
+        if reference == query == UPRIGHT:
+            return self
+        width, height = self.grid_size
+        size = reference.stored_size(self.reference_size)
+        there = query.stored_points(self.query_points, self.query_size)
+        flow = reference.stored(there) - cell_centers(reference.stored_size((width, height)), size)
+        maps = {name: getattr(self, name) for name in ("log_var", "logits", "valid", "head_confidence")}
+        turned = {name: None if x is None else np.ascontiguousarray(reference.stored(x)) for name, x in maps.items()}
+        return replace(self, flow=flow, reference_size=size, query_size=query.stored_size(self.query_size), **turned)
 
     def filled_from(self, other: DenseEstimate) -> DenseEstimate:
         """This estimate, and where it is not valid another one of the same grid."""

@@ -19,7 +19,8 @@ from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import find_strategy
 from pdc_sfm.dense.views import View
 from pdc_sfm.errors import ImageError
-from pdc_sfm.images import fitted_size, resize_image
+from pdc_sfm.images import Photograph, fitted_size, resize_image
+from pdc_sfm.orientation import UPRIGHT, Orientation
 from pdc_sfm.pixels import COARSE_SIDE, MIN_SIDE
 from pdc_sfm.sift import Description, describe
 
@@ -41,6 +42,7 @@ class EncodedView:
     code: ImageCode
     gray: Gray | None = None  # for sub-pixel alignment
     has_keypoints: bool = False  # or will have, when a strategy first wants them
+    orientation: Orientation = UPRIGHT  # of the pixels as they are stored: the view is of the upright picture
 
     @functools.cached_property
     def keypoints(self) -> Description:
@@ -72,32 +74,39 @@ class Estimator:
         "float32"  # as which codes are kept; the network computes in its own precision
     )
 
-    def encode(self, image: np.ndarray, name: str = "image") -> EncodedView:
-        """The code of an image, (H, W, 3) uint8, at the resolution of the settings."""
+    def encode(self, image: np.ndarray | Photograph, name: str = "image") -> EncodedView:
+        """The code of an image, (H, W, 3) uint8, at the resolution of the settings, of a photograph as it is seen upright."""
+        photograph = image if isinstance(image, Photograph) else Photograph(image)
+        image, orientation = photograph
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             raise ImageError(f"{name} is {image.dtype} {image.shape}: expected RGB, (H, W, 3) uint8")
+        image = np.ascontiguousarray(orientation.upright(image))
         height, width = image.shape[:2]
         if min(height, width) < MIN_SIDE:
             raise ImageError(f"{name} is {width}x{height} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed")
         size = fitted_size((width, height), self.settings.min_side, self.settings.max_side)
         encoded = self.encode_view(View.whole(image, (width, height), size), name)
         view = replace(encoded.view, source=self._kept_pixels(image, size))
-        return replace(encoded, view=view, has_keypoints=find_strategy(self.settings.method).needs_keypoints)
+        needs_keypoints = find_strategy(self.settings.method).needs_keypoints
+        return replace(encoded, view=view, has_keypoints=needs_keypoints, orientation=orientation)
 
     def estimate(self, reference: EncodedView, query: EncodedView) -> DenseEstimate:
-        """Where every cell of the reference lies in the query, by the strategy of the settings."""
-        return self._turned([(reference, query)])[0]
+        """Where every cell of the reference lies in the query, by the strategy of the settings, in stored pixels."""
+        return self._stored([(reference, query)])[0]
 
     def estimate_both(self, image0: EncodedView, image1: EncodedView) -> tuple[DenseEstimate, DenseEstimate]:
         """Both directions: image0 as reference, then image1 as reference."""
-        forward, backward = self._turned([(image0, image1), (image1, image0)])
+        forward, backward = self._stored([(image0, image1), (image1, image0)])
         return forward, backward
 
     def estimate_batch(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[DenseEstimate]:
         """As `estimate` for (reference, query) pairs; of a strategy that is one pass those of equal sizes run as one batch."""
         if self.settings.needs_pixels:
             return [self.estimate(reference, query) for reference, query in pairs]
-        return self.one_pass(pairs)
+        return [_in_stored(one, *pair) for one, pair in zip(self.one_pass(pairs), pairs)]
+
+    def _stored(self, directions: Sequence[tuple[EncodedView, EncodedView]]) -> list[DenseEstimate]:
+        return [_in_stored(one, *pair) for one, pair in zip(self._turned(directions), directions)]
 
     # --- the query turned --------------------------------------------------------------------------------------------
 
@@ -228,6 +237,11 @@ def _grays(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> tuple[list[Gray]
 def _gray(encoded: EncodedView) -> Gray:
     assert encoded.gray is not None  # an estimator that aligns made it together with the code
     return encoded.gray
+
+
+def _in_stored(estimate: DenseEstimate, reference: EncodedView, query: EncodedView) -> DenseEstimate:
+    """An estimate of the upright pictures, in pixels as they are stored."""
+    return estimate.stored(reference.orientation, query.orientation)
 
 
 def _original(output: LevelOutput, reference: EncodedView, query: EncodedView, index: int) -> DenseEstimate:

@@ -12,7 +12,7 @@ import numpy as np
 from pdc_sfm.engine.cache import CodeCache
 from pdc_sfm.engine.reading import ReadAhead
 from pdc_sfm.errors import ImageError, SettingsError
-from pdc_sfm.images import read_image
+from pdc_sfm.images import Photograph, read_photograph
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.store.journal import MatchCount
@@ -28,7 +28,8 @@ class PairMatcher(Protocol):
     """What matches pairs, as `pdc_sfm.matcher.Matcher`. Codes have `nbytes`.
 
     Used if they are there: `begin`, if it is `asynchronous`, or `match_batch`, for several pairs; `free_bytes`, what a device
-    has left; `release`, to give back to it what is no longer used.
+    has left; `release`, to give back to it what is no longer used; `sees_upright`: `encode` takes a `Photograph`, whose EXIF
+    says how it is seen upright, and gives matches in pixels as they are stored.
     """
 
     def encode(self, image: np.ndarray, name: str) -> Any: ...
@@ -101,7 +102,7 @@ class PairWork:
         batch: int = 1,
         strict: bool = False,
         match_many: MatchMany | None = None,
-        read: Callable[[Path], np.ndarray] = read_image,
+        read: Callable[[Path], Photograph | np.ndarray] = read_photograph,
     ):
         self._matcher, self._batch, self._strict = matcher, batch, strict
         self._match_many = match_many or _match_many(matcher)
@@ -197,14 +198,16 @@ class PairWork:
     def _encode(self, name: str, done: Done) -> Any | None:
         try:
             image = self._sparing(lambda: self._reader.take(name), name, done)
-            code = self._sparing(lambda: self._matcher.encode(image, name), name, done)
+            pixels = image.pixels if isinstance(image, Photograph) else image
+            seen = image if getattr(self._matcher, "sees_upright", False) else pixels
+            code = self._sparing(lambda: self._matcher.encode(seen, name), name, done)
         except ImageError as error:
             if self._strict:
                 raise
             self._bad[name] = done.bad[name] = str(error)
             return None
         done.encoded.append(name)
-        self._sizes[name] = image.shape[1], image.shape[0]
+        self._sizes[name] = pixels.shape[1], pixels.shape[0]
         return code
 
     def _match(self, waiting: list[tuple[Pair, tuple[Any, Any]]], done: Done) -> None:

@@ -20,7 +20,7 @@ from pdc_sfm.dense.views import View
 from pdc_sfm.engine.reading import ReadAhead
 from pdc_sfm.errors import FormatError, ImageError, OtherSettingsError
 from pdc_sfm.files import remove_leftovers
-from pdc_sfm.images import read_image
+from pdc_sfm.images import read_photograph
 from pdc_sfm.network import ImageCode, PDCNet
 from pdc_sfm.pixels import COARSE_SIDE, MIN_SIDE, Size
 from pdc_sfm.settings import differences
@@ -100,12 +100,13 @@ class Encoder:
 
 
 def _read_small(path: Path) -> tuple[np.ndarray, Size]:
-    """An image at 256x256, (256, 256, 3) float32 in [0, 1], and its own (width, height)."""
-    image = read_image(path)
+    """An image at 256x256 as it is seen upright, (256, 256, 3) float32 in [0, 1], and its own stored (width, height)."""
+    image, orientation = read_photograph(path)
     size = image.shape[1], image.shape[0]
     if min(size) < MIN_SIDE:
         raise ImageError(f"{path} is {size[0]}x{size[1]} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed")
-    return View.whole(image, size, (COARSE_SIDE, COARSE_SIDE)).render(), size
+    upright = np.ascontiguousarray(orientation.upright(image))
+    return View.whole(upright, orientation.stored_size(size), (COARSE_SIDE, COARSE_SIDE)).render(), size
 
 
 class CodeFolder:

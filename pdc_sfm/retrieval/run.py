@@ -123,6 +123,7 @@ class _RetrievalJob:
         self.bad: dict[str, str] = {}
         self._stack = stack
         self._made_by = {"network": "given"} if network is not None else {"weights": _fingerprint(settings.weights)}
+        self._made_by["views"] = "upright"  # by EXIF: sideways codes of earlier versions are not compared with these
         if settings.precision != "float32":
             self._made_by["precision"] = settings.precision
         self._network: PDCNet | None = network

@@ -14,7 +14,7 @@ from pdc_sfm.evaluation.measures.calibration import Calibration
 from pdc_sfm.evaluation.measures.relative_poses import POSE_THRESHOLDS, pose_auc
 from pdc_sfm.evaluation.runs.pose_pairs import KnownCameraSettings, can_be_right, pose_errors
 from pdc_sfm.evaluation.tables import number, percent, table
-from pdc_sfm.images import fitted_size, read_image
+from pdc_sfm.images import fitted_size, read_photograph
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
@@ -57,8 +57,9 @@ def evaluate_list(
     rows: list[dict[str, Any]] = []
     for pair in pairs:
         files = (pair.image0, pair.image1)
-        images = [read_image(path) for path in files]
-        found = {"ours": matcher.match(*(matcher.encode(image, str(path)) for image, path in zip(images, files)))}
+        photographs = [read_photograph(path) for path in files]
+        found = {"ours": matcher.match(*(matcher.encode(one, str(path)) for one, path in zip(photographs, files)))}
+        images = [photograph.pixels for photograph in photographs]
         if settings.sift:
             found["sift"] = RawMatches(*sift_matches(*images))
         row: dict[str, Any] = {"pair": pair.name, "kind": pair.kind}
