@@ -7,7 +7,6 @@ the folder of a run of `demo`.
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import shutil
 from collections.abc import Mapping
@@ -17,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_of_exif, camera_parameters, read_camera_list
-from pdc_sfm.colmap.io.models import SUMMARY, load_model
+from pdc_sfm.colmap.io.maps import find_map
+from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationResult, LocalizationSettings, localize
 from pdc_sfm.colmap.types import Camera, Reconstruction, Rigid3d
 from pdc_sfm.demo.photographs import link_name
@@ -58,16 +58,8 @@ class Row:
 
 def open_map(folder: Path | str, images: Path | None = None, features: Path | None = None) -> Map:
     """The files of a map; `images` and `features` where it does not know them, or they were moved."""
-    folder = Path(folder)
-    run = not (folder / SUMMARY).is_file() and (folder / "sfm" / SUMMARY).is_file()
-    model = folder / "sfm" if run else folder
-    known: dict[str, Any] = {"images": folder / "images", "features": folder / "features.h5"} if run else {}
-    if not run and (folder / SUMMARY).is_file():
-        try:
-            known = json.loads((folder / SUMMARY).read_text(encoding="utf-8")).get("inputs", {})
-        except (OSError, ValueError, AttributeError) as error:
-            raise FormatError(f"cannot read {folder / SUMMARY}: {error}") from None
-    images, features = images or known.get("images"), features or known.get("features")
+    found = find_map(folder)
+    images, features = images or found.images, features or found.features
     if images is None or not Path(images).is_dir():
         where = f"at {images}" if images else "known"
         raise ImageError(f"the images of the map {folder} are not {where}: give --database-images")
@@ -76,7 +68,7 @@ def open_map(folder: Path | str, images: Path | None = None, features: Path | No
         raise FormatError(
             f"the features of the map {folder} are not {where}: give --features, the h5 file it was made of"
         )
-    return Map(model, Path(images), Path(features))
+    return Map(found.model, Path(images), Path(features))
 
 
 def localize_in_map(

@@ -38,6 +38,7 @@ COMMANDS = {
     "triangulate": ["triangulate", "--model", "model", *MAPPING],
     "localize": ["localize", "--model", "model", "--queries", "*.list", "--retrieval", "pairs.txt", *FILES, "--output", "OUT"],
     "view": ["view", "model", "--output", "OUT"],
+    "export": ["export", "--map", "model", "--to", "splats", "--images", "photos", "--output", "OUT"],
     "aachen localize": ["aachen", "localize", *AACHEN, "--retrieval", "pairs.txt"],
     "aachen challenge": ["aachen", "challenge", *AACHEN],
     "scene": ["scene", "--output", "OUT"],
@@ -64,7 +65,8 @@ SAME = [
     ("retrieve", "names.txt"), ("retrieve", "db.list"), ("reconstruct", "photos"), ("triangulate", "photos"),
     ("triangulate", "model"), ("localize", "features.h5"), ("localize", "matches.h5"), ("localize", "pairs.txt"),
     ("localize", "db.list"), ("localize", "model/points3D.bin"), ("aachen localize", "model"),
-    ("aachen challenge", "model"), ("demo", "photos"), ("train run", "photos"), ("train run", "cutouts"),
+    ("aachen challenge", "model"), ("export", "photos"), ("export", "model"),
+    ("demo", "photos"), ("train run", "photos"), ("train run", "cutouts"),
     ("train run", "scene"), ("train run", "model"), ("train finetune", "photos"), ("train finetune", "model"),
     ("train calibrate", "weights.safetensors"), ("train preview", "photos/a.png"), ("evaluate homographies", "photos"),
     ("evaluate homography-sets", "photos"), ("evaluate epipolar", "photos"), ("evaluate pairs", "photos"),
@@ -74,7 +76,8 @@ SAME = [
 WITH_IMAGES = [name for name, words in COMMANDS.items() if {"--images", "--photos"} & set(words)]
 WRITES_FOLDER = [
     name for name in COMMANDS
-    if name in ("match", "reconstruct", "triangulate", "scene", "scene --kind", "demo", "report", "train run", "train finetune")
+    if name in ("match", "reconstruct", "triangulate", "export", "scene", "scene --kind", "demo", "report")
+    or name in ("train run", "train finetune")
     or name.startswith(("aachen", "evaluate"))
 ]  # fmt: skip
 WRITES_FILE = [name for name in COMMANDS if name not in WRITES_FOLDER]

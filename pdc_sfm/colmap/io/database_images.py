@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,3 +50,18 @@ def write_image_database(path: Path, cameras: Mapping[str, pycolmap.Camera]) -> 
             for name, camera in sorted(cameras.items()):
                 camera_id = database.write_camera(camera)
                 database.write_image(pycolmap.Image(name=name, camera_id=camera_id))
+
+
+def copy_unverified(source: Path, target: Path) -> tuple[list[tuple[str, str]], int]:
+    """A copy of a database without what was verified. Returns its pairs of images with matches, and how many these are."""
+    read_database_images(source)  # says so if it is none, or too new
+    with atomic_path(target) as partial:
+        shutil.copyfile(source, partial)
+        with pycolmap.Database.open(partial) as database:
+            database.clear_two_view_geometries()
+            names = {image.image_id: image.name for image in database.read_all_images()}
+            found, counts = database.read_num_matches()
+        with sqlite3.connect(partial) as connection:
+            connection.execute("VACUUM")
+    ids = (pycolmap.pair_id_to_image_pair(pair) for pair, count in zip(found, counts) if count)
+    return sorted((names[first], names[second]) for first, second in ids), sum(counts)
