@@ -41,6 +41,7 @@ from pdc_sfm.errors import CheckpointError, SettingsError
 from pdc_sfm.evaluation.measures.poses import align, camera_center, reconstruction_errors, rotation_angle
 from pdc_sfm.files import write_text
 from pdc_sfm.images import list_images, write_image
+from pdc_sfm.pipeline.matching import query_settings
 from pdc_sfm.settings import load_settings, to_dict
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import write_pairs
@@ -156,7 +157,7 @@ class Ours:
         write_pairs(output / "pairs.txt", pairs)
         settings = self._settings
         if fixed is not None:
-            settings = dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
+            settings = query_settings(settings)
         given = {"features_ref": [fixed] if fixed else [], "matcher": _StoredMatches(matched.raw), "overwrite": "all"}
         part = match_pairs(output / "pairs.txt", scene.images, output, settings, **given)
         return output / "pairs.txt", part.features, part.matches

@@ -55,7 +55,7 @@ class Matcher:
     ):
         self.settings = settings or PairSettings()
         self.estimator = Estimator(network, self.settings.dense, device, codes)
-        if self.settings.select.confidence == "p_r":
+        if self.settings.select.confidence == "probability":
             self.estimator.require_reachable(self.settings.select.radius, self.settings.select.threshold)
         self.estimator.require_reachable(self.settings.snap.radius, self.settings.snap.threshold)
 

@@ -32,6 +32,7 @@ LARGEST_CONFIG = 1 << 20  # characters
 RENAMED = {  # wherever they stand; the old words work until the version after the one that renamed them
     "anchors=snap": "keypoints=flow",
     "anchors": "keypoints",
+    "confidence=p_r": "confidence=probability",
     "judge_channels": "confidence_channels",
     "looks": "view_search",
     "low_batch": "coarse_batch",

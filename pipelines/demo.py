@@ -6,7 +6,6 @@
 """
 
 import argparse
-import dataclasses
 import logging
 import os
 from pathlib import Path
@@ -18,6 +17,7 @@ from pdc_sfm.demo.cameras import known_model, write_queries
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.evaluation.measures.poses import RECALL_THRESHOLDS, localization_recall
+from pdc_sfm.pipeline.matching import query_settings
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.scenes import SceneSettings, read_cameras, write_scene
 from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
@@ -40,9 +40,8 @@ def run(output: Path, scene: SceneSettings, matching: MatchingSettings) -> None:
     # For each query the database images with most confident matches; these matches again, with the model's keypoints.
     retrieval = output / "retrieval.txt"
     print(retrieve(images, list(queries), list(database), retrieval, 8))
-    exact = dataclasses.replace(matching, tracks=dataclasses.replace(matching.tracks, max_keypoints=None))
     files = {"features": output / "features-query.h5", "features_ref": [mapped.features]}
-    found = match_pairs(retrieval, images, output, exact, **files)
+    found = match_pairs(retrieval, images, output, query_settings(matching), **files)
 
     # Poses, and how many are within 0.25 m and 2 degrees, 0.5 m and 5 degrees, 5 m and 10 degrees of the truth.
     results, listed = output / "results.txt", write_queries(output / "queries.txt", queries)

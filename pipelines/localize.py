@@ -5,12 +5,12 @@
 """
 
 import argparse
-import dataclasses
 import logging
 from pathlib import Path
 
 from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
+from pdc_sfm.pipeline.matching import query_settings
 from pdc_sfm.settings import load_settings
 
 
@@ -18,8 +18,7 @@ def run(images: Path, mapped: Path, queries: Path, retrieval: Path, output: Path
     # Match the queries with the images found for them. The keypoints of the map stay as they are, so that the matches
     # lead to its points; the queries' own points are kept exact, since no track needs to share them.
     features = mapped / f"feats_{matching.output}.h5"
-    exact = dataclasses.replace(matching, tracks=dataclasses.replace(matching.tracks, max_keypoints=None))
-    matched = match_pairs(retrieval, images, output, exact, features_ref=[features])
+    matched = match_pairs(retrieval, images, output, query_settings(matching), features_ref=[features])
 
     # Matches to points of the map, then a pose that agrees with most of them. Failed queries are named and left out.
     results = output / "results.txt"

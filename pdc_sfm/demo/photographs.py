@@ -23,6 +23,7 @@ from pdc_sfm.files import exclusive
 from pdc_sfm.images import list_images, read_image
 from pdc_sfm.paths import keep_apart
 from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
+from pdc_sfm.pixels import MIN_SIDE
 from pdc_sfm.processes import core_count
 from pdc_sfm.progress import progress
 from pdc_sfm.retrieval import retrieve
@@ -116,7 +117,9 @@ def _problem(path: Path, bar: Any) -> str | None:
         return str(error)
     finally:
         bar.update()
-    return None if min(shape[:2]) >= 16 else f"{path} is {shape[1]}x{shape[0]} pixels: too small"
+    if min(shape[:2]) < MIN_SIDE:
+        return f"{path} is {shape[1]}x{shape[0]} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed"
+    return None
 
 
 def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, network: Any) -> None:

@@ -26,7 +26,7 @@ from pdc_sfm.sift import Description, describe
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.field import Field
-    from pdc_sfm.dense.subpixel import Gray
+    from pdc_sfm.dense.gray import Gray
     from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 
 MOST_KEYPOINTS = 2000  # of an image, for a search
@@ -148,7 +148,7 @@ class Estimator:
         """The code of a view of an image."""
         import torch
 
-        from pdc_sfm.dense import subpixel
+        from pdc_sfm.dense.gray import gray
         from pdc_sfm.network import prepare_image
 
         with torch.inference_mode():
@@ -156,7 +156,7 @@ class Estimator:
             code = self.network.encode(image)
             if self.codes != "float32":
                 code = code.to(getattr(torch, self.codes))
-            return EncodedView(view, code, subpixel.gray(image, code.high_size) if self._subpixel else None)
+            return EncodedView(view, code, gray(image, code.high_size) if self._subpixel else None)
 
     def one_pass(self, pairs: Sequence[tuple[EncodedView, EncodedView]], subpixel: bool = True) -> list[DenseEstimate]:
         """One pass of the network for each pair, in batches of equal sizes; aligned to sub-pixels if the settings want it."""

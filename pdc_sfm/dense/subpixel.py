@@ -8,7 +8,6 @@ that light may differ; the query is read through the flow, so that windows may b
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -26,30 +25,24 @@ from pdc_sfm.dense.cells import (
     largest,
     length,
     longest_side,
-    means,
     on_device,
-    planes,
     products,
     read_through,
     slopes,
     smooth,
     sums,
-    upsample,
 )
 from pdc_sfm.dense.confidence import head_confidence
+from pdc_sfm.dense.confidence_features import FIT, confidences, squared_zooms
 from pdc_sfm.dense.estimate import MAPS
+from pdc_sfm.dense.gray import Gray, normalized
 from pdc_sfm.network import LevelOutput
-from pdc_sfm.network.code import turned_round
 from pdc_sfm.network.confidence_head import ConfidenceHead
-from pdc_sfm.network.mixture import highest_p_r, p_r
-from pdc_sfm.network.settings import MixtureSettings
-from pdc_sfm.network.warp import resize_area
+from pdc_sfm.network.mixture import p_r
 
 # Windows of the passes (8 and 4.9 px), and the rows and columns of each cell that are looked at: to come near, four pixels
 # of sixteen are enough.
 PASSES = (((3, 2, 1, 1, 1), INNER), ((2, 1, 1), ALL))
-NEIGHBORHOOD = (1, 1)  # the window that brightness and contrast are measured in, 2.8 px: light differs by place, too
-LEAST_CONTRAST = 0.01  # standard deviation of gray values in [0, 1] below which there is only noise
 STIFFNESS = 1e-3  # texture it takes to move a cell, in squared gradients of the normalized image
 ROBUST = 0.5  # cells whose residuals are above this, in local standard deviations, count less
 SMOOTHING = (3, 2, 1)  # the window that evens out the flow (1.9 cells) within one that moves as a whole
@@ -60,62 +53,6 @@ LIKELY = 0.03  # P_1 of cells that are worth the time
 MARGIN = 8  # cells around them, and what is aligned begins and ends at multiples of this
 INDEPENDENT = 60  # pixels of a window whose noise counts as independent, for the variance of its place
 ROUGHNESS = 4  # variance per squared pixel that a cell lies off its neighbors: their errors differ, their flow does not
-FIT = (  # of the numbers that the fit gives: least, largest, and by what the logarithm is multiplied
-    (3e-4, math.inf, 1.0),  # variance of the residuals
-    (0.0, math.exp(7), 1.0),  # looseness
-    (1e-4, math.inf, 1.0),  # roughness
-    (1e-3, math.inf, 1.0),  # bend
-    (1e-3, math.inf, 1.0),  # of the cells around
-    (1e-12, math.inf, 0.5),  # least magnification, squared
-    (1e-12, math.inf, 0.5),  # largest
-)
-HIGHEST_P_1 = highest_p_r(MixtureSettings())  # a confidence feature is how near P_1 comes to it
-SURROUNDINGS = (2.5, 7.0)  # cells: of the Gaussians over which a confidence head sees how sure the neighbors are
-
-
-@dataclass(frozen=True)
-class Gray:
-    """What alignment wants of an image, made once: it is the query of some pairs and the reference of others."""
-
-    image: Tensor  # (B, 1, H, W) gray values in [0, 1]
-    cells: Tensor  # (B, CELL, CELL, h, w) its planes, normalized
-
-    @staticmethod
-    def of(image: Tensor) -> Gray:
-        """Of gray values (B, 1, H, W)."""
-        if fused(image):
-            from pdc_sfm.dense import subpixel_gpu
-
-            return Gray(image, subpixel_gpu.as_planes(subpixel_gpu.normalized(image)))
-        cells = planes(image)
-        return Gray(image, _normalized(cells, torch.ones_like(cells[:, 0, :1])))
-
-    @staticmethod
-    def cat(grays: Sequence[Gray]) -> Gray:
-        """A batch of images of one size."""
-        if len(grays) == 1:
-            return grays[0]
-        image = torch.cat([gray.image for gray in grays])
-        return Gray(image, torch.cat([gray.cells for gray in grays]))
-
-    @staticmethod
-    def cat_both(references: Sequence[Gray], queries: Sequence[Gray]) -> tuple[Gray, Gray]:
-        """As `cat` of each; as `ImageCode.cat_both`."""
-        half = turned_round(references, queries)
-        if not half:
-            return Gray.cat(references), Gray.cat(queries)
-        joined = Gray.cat([*references, *references[:half]])
-        return Gray(joined.image[: 2 * half], joined.cells[: 2 * half]), Gray(joined.image[half:], joined.cells[half:])
-
-    @property
-    def nbytes(self) -> int:
-        return self.image.nbytes + self.cells.nbytes
-
-
-def gray(images: Tensor, size: tuple[int, int]) -> Gray:
-    """Of RGB (B, 3, H, W), at a size (height, width): as the full-resolution branch of the network sees them."""
-    weights = on_device((0.299, 0.587, 0.114), images.device)
-    return Gray.of(resize_area((images * weights).sum(1, keepdim=True), size))
 
 
 def align_likely(
@@ -204,28 +141,9 @@ def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tu
     found = replace(output, flow=flow, log_var=_widened(output.log_var, variance))
     if output.log_var is None:
         return found, None
-    known = torch.cat((noise, looseness, roughness, bend, largest(bend, 2), *_squared_zooms(query_per_reference)), 1)
+    known = torch.cat((noise, looseness, roughness, bend, largest(bend, 2), *squared_zooms(query_per_reference)), 1)
     low, high, scale = (on_device(values, flow.device) for values in zip(*FIT))
     return found, torch.cat((*confidences(output, found), torch.clamp(known, low, high).log() * scale), 1)
-
-
-def confidences(output: LevelOutput, aligned: LevelOutput) -> tuple[Tensor, ...]:
-    """Five maps (B, n, h, w): what the network says, what is left of it after alignment, and how sure the surroundings are."""
-    assert output.log_var is not None  # else there is no confidence to speak of
-    assert output.logits is not None
-    p1 = p_r(aligned.log_var, aligned.logits)
-    odds = torch.logit(p1 / HIGHEST_P_1, eps=1e-4)
-    around = means(odds, SURROUNDINGS)
-    return output.logits[:, :1] - output.logits[:, 1:2], output.log_var[:, -1:], odds, around
-
-
-def _squared_zooms(jacobian: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, 2, 2, h, w) -> squares of the least and the largest magnification (B, 1, h, w)."""
-    (a, b), (c, d) = (row.split(1, 1) for row in jacobian.flatten(1, 2).split(2, 1))
-    total = jacobian.square().sum((1, 2)).unsqueeze(1) / 2
-    determinant = torch.addcmul(a * d, b, c, value=-1)
-    range_ = torch.addcmul(total * total, determinant, determinant, value=-1).clamp_(min=0).sqrt_()
-    return total - range_, total + range_
 
 
 def _widened(log_var: Tensor | None, variance: Tensor) -> Tensor | None:
@@ -245,7 +163,7 @@ def _warped(query: Tensor, flow: Tensor, taken: tuple[int, ...]) -> tuple[Tensor
     scale = on_device((2 / (width - 1), 2 / (height - 1)), flow.device)
     grid = torch.addcmul(places(*flow.shape[-2:], width, height, flow.device), flow, scale)
     seen = (longest_side(grid) <= 1).float()
-    return _normalized(read_through(query, grid, taken), seen, taken), seen
+    return normalized(read_through(query, grid, taken), seen, taken), seen
 
 
 @functools.lru_cache(32)
@@ -255,16 +173,6 @@ def places(rows: int, columns: int, width: int, height: int, device: torch.devic
         2 * (torch.arange(n) * CELL + (CELL - 1) / 2) / (side - 1) - 1 for n, side in ((columns, width), (rows, height))
     )
     return torch.stack(torch.meshgrid(x, y, indexing="xy"))[None].to(device)
-
-
-def _normalized(image: Tensor, seen: Tensor, taken: tuple[int, ...] = ALL) -> Tensor:
-    """Planes with local mean 0 and local standard deviation 1; cells that are not seen (`seen` 0) do not count."""
-    moments = torch.cat((image.mean((1, 2))[:, None], (image * image).mean((1, 2))[:, None], seen), 1)
-    moments = sums(moments * seen, NEIGHBORHOOD)
-    mean, square = (moments[:, :2] / moments[:, 2:].clamp(min=1e-3)).split(1, 1)
-    scale = torch.addcmul(square, mean, mean, value=-1).clamp_(min=0).add_(LEAST_CONTRAST**2).rsqrt_()
-    scale, shift = upsample(torch.cat((scale, -mean * scale), 1), taken).unbind(1)
-    return torch.addcmul(shift, image, scale)
 
 
 @dataclass(frozen=True)

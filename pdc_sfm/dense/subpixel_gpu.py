@@ -16,14 +16,14 @@ from torch.nn import functional as F
 
 from pdc_sfm.dense import subpixel as same
 from pdc_sfm.dense.cells import ALL, CELL, Window, bells, continued, length, longest_side, on_device, smoothing
+from pdc_sfm.dense.confidence_features import FIT, confidences
+from pdc_sfm.dense.gray import LEAST_CONTRAST, NEIGHBORHOOD, Gray
 from pdc_sfm.network import LevelOutput
 
 NOTHING = 1e-6  # added to weights: what is not seen at all has the mean 0
 
 
-def align_with_features(
-    output: LevelOutput, reference: same.Gray, query: same.Gray
-) -> tuple[LevelOutput, Tensor | None]:
+def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tuple[LevelOutput, Tensor | None]:
     """As `subpixel.align_with_features`."""
     flow = start = output.flow.float().contiguous()
     turned = _slopes(flow)
@@ -51,7 +51,7 @@ def align_with_features(
     largest = F.max_pool2d(bend, 5, 1, 2)
     known = torch.cat((noise, looseness, roughness, bend, largest, *_zooms(turned)), 1)
     low, high = (on_device(values, flow.device) for values in _limits())
-    return found, torch.cat((*same.confidences(output, found), torch.clamp(known, low, high).log_()), 1)
+    return found, torch.cat((*confidences(output, found), torch.clamp(known, low, high).log_()), 1)
 
 
 def _float(maps: Tensor | None) -> Tensor | None:
@@ -61,7 +61,7 @@ def _float(maps: Tensor | None) -> Tensor | None:
 @functools.cache
 def _limits() -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Least and largest of what is known of a cell: of magnifications, not of their squares."""
-    low, high, scale = zip(*same.FIT)
+    low, high, scale = zip(*FIT)
     return tuple(a**b for a, b in zip(low, scale)), tuple(a**b for a, b in zip(high, scale))
 
 
@@ -133,15 +133,15 @@ def _pixels(image: Tensor, taken: tuple[int, ...] = ALL) -> Tensor:
 
 
 def normalized(image: Tensor, seen: Tensor | None = None, taken: tuple[int, ...] = ALL) -> Tensor:
-    """As `subpixel._normalized`, of an image (B, 1, H, W): (B, h, n, w, n)."""
+    """As `gray.normalized`, of an image (B, 1, H, W): (B, h, n, w, n)."""
     own = _pixels(image, taken)
     moments = torch.pow(own, on_device((1.0, 2.0, 0.0), image.device)[..., None, None]).mean((3, 5))
     if seen is not None:
         moments = moments * seen
-    moments = _sums(moments, same.NEIGHBORHOOD, (-1.0, 1.0, 1.0), (0.0, 0.0, NOTHING))
+    moments = _sums(moments, NEIGHBORHOOD, (-1.0, 1.0, 1.0), (0.0, 0.0, NOTHING))
     moments = moments / moments[:, 2:]  # minus the mean, the mean square, 1
     minus_mean, square, _ = moments.split(1, 1)
-    scale = torch.addcmul(square, minus_mean, minus_mean, value=-1).add_(same.LEAST_CONTRAST**2).rsqrt_()
+    scale = torch.addcmul(square, minus_mean, minus_mean, value=-1).add_(LEAST_CONTRAST**2).rsqrt_()
     shift, scale = _pixels(_enlarged(moments[:, ::2] * scale), taken).unbind(1)
     return torch.addcmul(shift, own[:, 0], scale)
 

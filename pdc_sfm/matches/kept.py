@@ -25,7 +25,7 @@ def pack(forward: Field, backward: Field | None, settings: SelectSettings) -> Te
         distance = scaled_distance(settings.cyclic_distance, forward.reference_size)
         error = cyclic_error(forward, backward)  # infinite where it is not valid
         keep = error < distance
-    if settings.confidence == "p_r":
+    if settings.confidence == "probability":
         scores = forward.confidence_within(settings.radius)
         keep = keep & (scores > settings.threshold)
     else:

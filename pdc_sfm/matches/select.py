@@ -26,7 +26,7 @@ class SelectSettings:
     """
 
     # what matches are ranked and kept by: the probability of being right, or the error there and back
-    confidence: Literal["p_r", "cyclic"] = "p_r"
+    confidence: Literal["probability", "cyclic"] = "probability"
     # the error below which a match is right, R of P_R, pixels of the network's input; the built-in model's confidence,
     # and that of any weights with a confidence head, is about 1 pixel and nothing else
     radius: float = 1.0

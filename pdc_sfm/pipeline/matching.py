@@ -26,6 +26,11 @@ class ListMatcher(Protocol):
     def __call__(self, images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None: ...
 
 
+def query_settings(settings: MatchingSettings) -> MatchingSettings:
+    """As they are for a map, for its queries: their points need not be shared by several images, so that all stay, and exact."""
+    return dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
+
+
 def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None) -> ListMatcher:
     """The network as a matcher. With `keypoints`, a feature file of a detector, matches are snapped to these."""
 
@@ -34,9 +39,7 @@ def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None) ->
     check_device(settings.device, settings.precision, settings.engine)  # now, not after the steps before
 
     def match(images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None:
-        chosen = settings
-        if fixed is not None and keypoints is None:  # the points of queries need not be shared by several images
-            chosen = dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
+        chosen = settings if fixed is None or keypoints is not None else query_settings(settings)
         references = [path for path in (fixed, keypoints) if path is not None]
         result = match_pairs(
             pairs, images, features.parent, chosen, features=features, matches=matches, features_ref=references

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -90,3 +91,23 @@ def test_differences_name_what_changed():
         "inner.size: 4 -> 5",
         "rate: 0.1 -> 2.0",
     ]
+
+
+@pytest.mark.parametrize(
+    ("target", "word", "today"),
+    [
+        ("pdc_sfm.matches.select:SelectSettings", "confidence=p_r", "confidence=probability"),
+        ("pdc_sfm.engine.run:MatchingSettings", "select.confidence=p_r", "confidence=probability"),
+        ("pdc_sfm.engine.run:MatchingSettings", "anchors=snap", "keypoints=flow"),
+        ("pdc_sfm.dense.settings:DenseSettings", "looks=false", "view_search"),
+        ("pdc_sfm.colmap.mapping.reconstruction:ReconstructionSettings", "sharpen=false", "refine_keypoints"),
+        ("pdc_sfm.colmap.mapping.reconstruction:ReconstructionSettings", "weak_pairs=0.5", "min_support_ratio"),
+    ],
+)
+def test_an_old_word_works_and_names_the_new_one(target, word, today, caplog):
+    module, _, name = target.partition(":")
+    cls = getattr(importlib.import_module(module), name)
+    before, equals, value = word.partition("=")
+    new = f"{before.rpartition('.')[0]}.{today}".lstrip(".")
+    assert load_settings(cls, None, [word]) == load_settings(cls, None, [new if "=" in today else f"{new}={value}"])
+    assert f"is now called {today}:" in caplog.text

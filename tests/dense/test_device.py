@@ -9,8 +9,9 @@ import torch
 
 from pdc_sfm.dense import cells, field, subpixel
 from pdc_sfm.dense.estimator import EncodedView
+from pdc_sfm.dense.gray import Gray, gray
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.subpixel import Gray, align_with_features
+from pdc_sfm.dense.subpixel import align_with_features
 from pdc_sfm.dense.views import View
 from pdc_sfm.matcher import Matcher, PairSettings, load_matcher
 from pdc_sfm.matches.select import SelectSettings
@@ -65,7 +66,7 @@ def encoded(gpu, network, size=(640, 480)):
     image = gpu.put(torch.rand(1, 3, *size[::-1]))
     code = network.encode(image)
     view = View.whole(np.zeros((0, 0, 3), np.uint8), size, size)
-    return EncodedView(view, code, subpixel.gray(image, code.high_size))
+    return EncodedView(view, code, gray(image, code.high_size))
 
 
 def outside(count):

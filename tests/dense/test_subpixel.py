@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from pdc_sfm.dense.gray import Gray, gray
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.subpixel import LARGEST_SHIFT, Gray, align, align_likely, gray
+from pdc_sfm.dense.subpixel import LARGEST_SHIFT, align, align_likely
 from pdc_sfm.matcher import PairSettings, load_matcher, match_images
 from pdc_sfm.network import LevelOutput
 from pdc_sfm.network.warp import pixel_grid

@@ -45,6 +45,15 @@ def test_dots_are_ordered_by_error_and_no_result_is_hollow_at_the_right():
     assert marks["r, ours: no pose"].get("fill") == "var(--card)"
 
 
+def test_the_name_of_an_axis_is_left_of_all_ticks():
+    texts = parsed(lines({"a": ([0, 1], [0, 1])}, "x", "points", top=12_500)).findall("text")
+    name = next(t for t in texts if t.text == "points")
+    right_of_name = float(name.get("transform").split("(")[1].split()[0]) + 4  # below the baseline of 12 px letters
+    ticks = [t for t in texts if t.get("text-anchor") == "end"]
+    assert "12.5k" in [t.text for t in ticks]
+    assert min(float(t.get("x")) - 7 * len(t.text) for t in ticks) > right_of_name  # figures are less than 7 px wide
+
+
 def test_names_are_escaped_in_charts():
     assert "<script>" not in dots({"<script>": {"ours": 1.0}}, "m", [])
     assert re.search("&lt;script&gt;", dots({"<script>": {"ours": 1.0}}, "m", []))
