@@ -31,6 +31,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from pdc_sfm.network.counting import WAITING, Count, is_masked
+from pdc_sfm.network.fake_backward import backward
 
 CUDA = torch.device("cuda:0")  # with its number: an installation without CUDA cannot ask which one is meant
 aten = torch.ops.aten
@@ -53,9 +54,14 @@ class FakeCuda:
             # asks for the current device, which there is none of; on a GPU it does just this
             mock.patch.object(Tensor, "new_tensor", _new_tensor),
             mock.patch.object(Tensor, "numpy", _numpy),
+            mock.patch.object(Tensor, "backward", backward),
+            mock.patch.object(Tensor, "__deepcopy__", _deepcopy),
             mock.patch("torch.cuda.Event"),  # there is nothing to wait for
             mock.patch("torch.cuda.amp.common.amp_definitely_not_available", return_value=False),
             mock.patch("torch.cuda.is_bf16_supported", return_value=True),
+            # as a GPU's own tensors: many at a time in one kernel
+            mock.patch("torch.optim.optimizer._foreach_supported_types", [Tensor, nn.Parameter, FakeTensor]),
+            mock.patch("torch.utils._foreach_utils._foreach_supported_types", [Tensor, nn.Parameter, FakeTensor]),
             _device_guard(),
             torch.autograd.set_multithreading_enabled(False),  # there is no thread of a device
         ):
@@ -127,10 +133,10 @@ class _Watch(TorchDispatchMode):
             with self:  # otherwise they arrive in their parts, here whole
                 return func._op_dk(MADE_OF_OTHERS, *args, **kwargs)
         name = func._schema.name.split("::")[-1]
-        if (
-            name.startswith("convolution") and len(devices := {x.device for x in inputs}) > 1
-        ):  # the fake mode lets it pass
-            raise RuntimeError(f"{name}: all tensors must be on the same device, found two devices: {devices}")
+        if name.startswith("convolution") or "_foreach_" in name:  # the fake mode lets these pass
+            devices = {x.device for x in inputs if x.dim()}
+            if len(devices) > 1:
+                raise RuntimeError(f"{name}: all tensors must be on the same device, found two devices: {devices}")
         value, known = self._computed(func, args, kwargs, inputs)
         if known and (name in WAITING or is_masked(name, args)):
             found = self._of_known_values(name, value, inputs)
@@ -210,6 +216,14 @@ def _numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         known = self if not isinstance(self, FakeTensor) else getattr(self, "value", None)
         known = torch.zeros(self.shape, dtype=self.dtype) if known is None else known
         return OWN_NUMPY(known.detach())
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """By a copy on the device: the fake one has no memory that torch could copy."""
+    if id(self) not in memo:
+        made = self.detach().clone()
+        memo[id(self)] = nn.Parameter(made, self.requires_grad) if isinstance(self, nn.Parameter) else made
+    return memo[id(self)]
 
 
 def _attach(fake: Any, own: Any) -> None:
