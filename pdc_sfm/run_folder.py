@@ -2,6 +2,7 @@
 
     run.json             record: kind, finished, settings, versions, machine, steps, metrics (below)
     images/              the images; of the user's own photographs, links to those that can be read
+    masks/               links to the masks of the photographs, if some were given
     cameras.json         true cameras of the built-in scene (`pdc_sfm.scenes.read_cameras`); absent for photographs
     pairs.txt            pairs that were matched for the model
     features.h5          keypoints of the model's images (hloc)          matches.raw/  raw matches with confidence

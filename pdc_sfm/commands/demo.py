@@ -22,6 +22,12 @@ from pdc_sfm.commands.paths import Paths
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder of the run")
     parser.add_argument("--images", type=Path, help="folder of your own photographs instead of the built-in scene")
+    parser.add_argument(
+        "--masks",
+        type=Path,
+        metavar="DIR",
+        help="with --images: masks, IMAGE.png or IMAGE's name with .png: black is not matched",
+    )
     add_settings(
         parser,
         {
@@ -29,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "with --images": "pdc_sfm.demo.settings:PhotographSettings",
         },
     )
-    parser.set_defaults(paths=Paths(images=("images",), folders=("output",), replaced=("images", "sfm", "sift")))
+    parser.set_defaults(
+        paths=Paths(images=("images", "masks"), folders=("output",), replaced=("images", "masks", "sfm", "sift"))
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,7 +57,10 @@ def run(args: argparse.Namespace) -> int:
         from pdc_sfm.demo import PhotographSettings, run_photographs
 
         chosen = load_settings(PhotographSettings, args.config, args.settings)
-        work, report_wanted = functools.partial(run_photographs, args.images, args.output, chosen), chosen.report
+        work, report_wanted = (
+            functools.partial(run_photographs, args.images, args.output, chosen, masks=args.masks),
+            chosen.report,
+        )
     with run_log(args.output / LOG):
         folder = work()
     report = folder / "report.html"

@@ -38,11 +38,11 @@ class _Paths:
     """What is read and written with a map, and without."""
 
     mapped = Paths(
-        images=("images", "database_images"),
+        images=("images", "database_images", "masks"),
         inputs=("queries", "features"),
         models=("map",),
         folders=("output",),
-        replaced=("images", "results.txt"),
+        replaced=("images", "masks", "results.txt"),
     )
     listed = Paths(
         models=("model",),
@@ -63,6 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", type=Path, help="with --map: folder of the queries")
     parser.add_argument(
         "--top", type=int, default=20, help="with --map: images of the map matched with each query (20)"
+    )
+    parser.add_argument(
+        "--masks", type=Path, metavar="DIR", help="with --map: masks of the queries, IMAGE.png: black is not matched"
     )
     parser.add_argument("--database-images", type=Path, help="with --map: its images, if they were moved")
     parser.add_argument("--model", type=Path, help="COLMAP model of the database images")
@@ -132,6 +135,7 @@ def _in_map(args: argparse.Namespace) -> int:
             args.output,
             queries=args.queries,
             top=args.top,
+            masks=args.masks,
             matching=matching,
             finding=finding,
             settings=settings,

@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a feature file whose keypoints stay as they are; may be given again",
     )
+    parser.add_argument(
+        "--masks", type=Path, metavar="DIR", help="masks, IMAGE.png or IMAGE's name with .png: black is not matched"
+    )
     parser.add_argument("--strict", action="store_true", help="stop at the first bad image")
     parser.add_argument("--wait", action="store_true", help="wait for another process that writes the same output")
     parser.add_argument(
@@ -54,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings(parser, "pdc_sfm.engine.run:MatchingSettings", group="")
     parser.set_defaults(
         paths=Paths(
-            images=("images",),
+            images=("images", "masks"),
             inputs=("pairs",),
             guarded=("features_ref",),
             files=("features", "matches"),
@@ -75,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
         features=args.features,
         matches=args.matches,
         features_ref=args.features_ref,
+        masks=args.masks,
         overwrite=args.overwrite,
         strict=args.strict,
         wait=args.wait,
@@ -93,6 +97,8 @@ def tell(result: MatchResult) -> int:
         log.warning(remark)
     if loop.pairs:
         print(f"matched {loop.pairs} pairs with {loop.encoded} encodings of {loop.images} images")
+    if loop.masked:
+        print(f"{loop.masked} matches under masks were dropped")
     if summary is None:
         print("nothing to do: all pairs are matched and both files are complete")
     else:

@@ -38,11 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--codes", type=Path, help="folder of database codes, to share with other runs (with the counts)"
     )
+    parser.add_argument(
+        "--masks", type=Path, metavar="DIR", help="masks, IMAGE.png or IMAGE's name with .png: black is not matched"
+    )
     parser.add_argument("--quiet", action="store_true", help="only warnings, no progress")
     add_settings(parser, "pdc_sfm.retrieval.settings:RetrievalSettings", group="retrieve")
     parser.set_defaults(
         paths=Paths(
-            images=("images",),
+            images=("images", "masks"),
             inputs=("queries", "database"),
             files=("output",),
             folders=("counts", "codes"),
@@ -56,13 +59,15 @@ def run(args: argparse.Namespace) -> int:
     from pdc_sfm.settings import load_settings
 
     settings = load_settings(RetrievalSettings, args.config, args.settings)
-    files = {"counts": args.counts, "codes": args.codes}
+    files = {"counts": args.counts, "codes": args.codes, "masks": args.masks}
     result = retrieve(args.images, args.queries, args.database, args.output, args.top, settings, **files)
     return tell(result)
 
 
 def tell(result: RetrievalResult) -> int:
     """Print what was found and what was left out. Returns the exit code."""
+    if result.unmasked:
+        log.warning(result.unmasked)
     lines = [f"no confident match: {name}" for name in result.unmatched if name not in result.bad]
     lines += [f"left out: {reason}" for reason in result.bad.values()]
     for line in lines[:SHOWN]:

@@ -21,6 +21,7 @@ from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.images import list_images, read_image
+from pdc_sfm.matches.masks import Masks
 from pdc_sfm.paths import keep_apart
 from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
 from pdc_sfm.pixels import MIN_SIDE
@@ -39,25 +40,35 @@ def run_photographs(
     output: Path | str,
     settings: PhotographSettings | None = None,
     *,
+    masks: Path | str | None = None,
     match: ListMatcher | None = None,
     network: Any = None,
 ) -> RunFolder:
-    """Reconstruct a folder of photographs, compare with SIFT, write the report. Stopped, it goes on."""
+    """Reconstruct a folder of photographs, compare with SIFT, write the report. Stopped, it goes on.
+
+    What lies under a mask of the folder `masks` is not matched (SIFT matches all).
+    """
     settings, images, output = settings or PhotographSettings(), Path(images), Path(output)
     keep_apart(images=[images], folders=[output], replaced=[output / "images"])
-    match = match or engine_matcher(settings.match)
     names = _usable_names(images)
+    masking = Masks(masks) if masks is not None else None
+    if masking is not None:
+        keep_apart(images=[masking.folder], folders=[output], replaced=[output / "masks"])
+        if unmasked := masking.missing(names):
+            log.warning(unmasked)
+    match = match or engine_matcher(settings.match, masks=output / "masks" if masking else None)
     output.mkdir(parents=True, exist_ok=True)
     with exclusive(output / RECORD):
         folder = RunFolder(output)
         folder.begin("images", {"images": str(images.resolve()), **to_dict(settings)})
         chain = Chain(folder)
-        chain.run("images", names, [folder / "images"], lambda: _link(images, names, folder))
+        what = names if masking is None else [names, masking.digest()]
+        chain.run("images", what, [folder / "images"], lambda: _link(images, names, folder, masking))
         if not _linked_to(images, folder):  # the photographs were moved: what was found in them holds
-            _link(images, names, folder)
+            _link(images, names, folder, masking)
         chosen = list_images(folder / "images")
         _pair_step(chain, chosen, settings, network)
-        ours = describe_matching(settings.match, None)
+        ours = describe_matching(settings.match, None, masking)
         _map_steps(chain, folder.path, "", match, ours, settings)
         rows = [model_row("pdc_sfm", folder / "sfm", len(chosen))]
         if settings.sift:
@@ -74,10 +85,11 @@ def _usable_names(images: Path) -> list[str]:
     return names
 
 
-def _link(images: Path, names: list[str], folder: RunFolder) -> str:
+def _link(images: Path, names: list[str], folder: RunFolder, masks: Masks | None = None) -> str:
     """Links to the readable images, under names that COLMAP's and hloc's lists can hold: they separate names by blanks."""
     target = folder / "images"
     shutil.rmtree(target, ignore_errors=True)
+    shutil.rmtree(folder / "masks", ignore_errors=True)
     with ThreadPoolExecutor(core_count()) as pool, progress(None, "images", "image", len(names)) as bar:
         problems = dict(zip(names, pool.map(lambda name: _problem(images / name, bar), names)))
     good = [name for name in names if problems[name] is None]
@@ -94,7 +106,17 @@ def _link(images: Path, names: list[str], folder: RunFolder) -> str:
         taken.add(link.replace("/", "-"))
         (target / link).parent.mkdir(parents=True, exist_ok=True)
         (target / link).symlink_to(images.resolve() / name)
+        if masks is not None:
+            link_mask(masks, name, folder / "masks", link)
     return f"{len(good)} of {len(names)} images of {images} can be read"
+
+
+def link_mask(masks: Masks, name: str, folder: Path, link: str) -> None:
+    """The mask of an image, if it has one, for the name under which the image is linked."""
+    mask, own = masks.path(name), folder / f"{link}.png"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    if mask is not None:
+        own.symlink_to(mask.resolve())
 
 
 def _linked_to(images: Path, folder: RunFolder) -> bool:

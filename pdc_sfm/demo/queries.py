@@ -20,11 +20,12 @@ from pdc_sfm.colmap.io.maps import find_map
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationResult, LocalizationSettings, localize
 from pdc_sfm.colmap.types import Camera, Reconstruction, Rigid3d
-from pdc_sfm.demo.photographs import link_name
+from pdc_sfm.demo.photographs import link_mask, link_name
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import FormatError, ImageError, UserError
 from pdc_sfm.files import exclusive, write_text
 from pdc_sfm.images import list_images, read_image
+from pdc_sfm.matches.masks import Masks
 from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
@@ -81,16 +82,19 @@ def localize_in_map(
     matching: MatchingSettings | None = None,
     finding: RetrievalSettings | None = None,
     settings: LocalizationSettings | None = None,
+    masks: Path | str | None = None,
     match: ListMatcher | None = None,
     network: Any = None,
 ) -> tuple[LocalizationResult, dict[str, Row]]:
     """Poses of the photographs in `images`, in `output`/results.txt; and what became of each.
 
-    `queries` is a list of intrinsics; other photographs take those of the map's camera of their size, or of EXIF.
+    `queries` is a list of intrinsics; other photographs take those of the map's camera of their size, or of EXIF. `masks` are
+    those of the photographs: what they cover is not matched.
     """
     images, output = Path(images), Path(output)
     matching, finding = matching or MatchingSettings(), finding or RetrievalSettings()
-    settings, match = settings or LocalizationSettings(), match or engine_matcher(matching)
+    settings, masking = settings or LocalizationSettings(), Masks(masks) if masks is not None else None
+    match = match or engine_matcher(matching, masks=Path(output) / "masks" if masking else None)
     model = load_model(mapped.model)
     database = sorted(model.image(i).name for i in model.reg_image_ids())
     listed = None if queries is None else read_camera_list(queries)
@@ -104,13 +108,16 @@ def localize_in_map(
         _link(
             folder, {**{name: mapped.images / name for name in database}, **{v: images / k for k, v in links.items()}}
         )
+        _link_masks(masking, links, output / "masks")
         usable = [link for name, link in links.items() if link in cameras]
         steps = Steps(output)
         what = {"database": database, "queries": usable, "top": top, "settings": describe(finding)}
+        what |= {"masks": masking.digest()} if masking else {}
         counts, raw = [output / "retrieval.counts"], [output / "matches.raw"]
 
         def find() -> None:
-            retrieve(folder, usable, database, pairs, top, finding, network=network)
+            more = {"masks": output / "masks"} if masking else {}
+            retrieve(folder, usable, database, pairs, top, finding, network=network, **more)
 
         def match_queries() -> None:
             match(folder, pairs, features, matches, mapped.features)
@@ -118,7 +125,7 @@ def localize_in_map(
         if usable:
             steps.run("retrieve", what, [pairs], find, counts)
         if usable and pairs.read_text(encoding="utf-8").strip():
-            steps.run("match", describe_matching(matching, None), [features, matches], match_queries, raw)
+            steps.run("match", describe_matching(matching, None, masking), [features, matches], match_queries, raw)
             log.info("localize ...")
             result = localize(model, cameras, pairs, features, matches, output / "localization.txt", settings)
         else:
@@ -172,6 +179,17 @@ def _link(folder: Path, files: Mapping[str, Path]) -> None:
     for name, path in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to(path.resolve())
+
+
+def _link_masks(masks: Masks | None, links: Mapping[str, str], folder: Path) -> None:
+    """Masks under the names of the linked queries, made anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if masks is None:
+        return
+    if unmasked := masks.missing(links):
+        log.warning(unmasked)
+    for name, link in links.items():
+        link_mask(masks, name, folder, link)
 
 
 def _cameras(

@@ -14,6 +14,7 @@ import numpy as np
 from pdc_sfm.engine.order import order_pairs
 from pdc_sfm.engine.work import Done, Plan
 from pdc_sfm.engine.writer import Writer
+from pdc_sfm.matches.masks import MaskedMatches
 from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import Pair
@@ -30,6 +31,7 @@ class LoopReport:
     bad: dict[str, str] = field(default_factory=dict)  # image -> what is wrong with it
     skipped: list[Pair] = field(default_factory=list)  # pairs left out for it
     remarks: dict[str, None] = field(default_factory=dict)  # what the user should know, in order
+    masked: int = 0  # matches that were dropped under masks
 
 
 def match_on(pool: Pool, pairs: Sequence[Pair], store: RawStore, *, memory: int, bar: Any = None) -> LoopReport:
@@ -79,6 +81,8 @@ class _Loop:
         for found in done.found:
             assert not callable(found.matches)
             self.store.append(found.pair, found.matches, found.sizes)
+            if isinstance(found.matches, MaskedMatches):
+                self.report.masked += found.matches.dropped
         report = self.report
         report.pairs += len(done.found)
         report.encoded += len(done.encoded)

@@ -14,10 +14,11 @@ from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.engine.given_keypoints import GivenKeypoints
 from pdc_sfm.engine.loop import LoopReport, match_on
 from pdc_sfm.engine.weights_file import WeightsFile
-from pdc_sfm.engine.work import PairMatcher, PairWork
+from pdc_sfm.engine.work import PairMatcher, PairWork, pairs_together
 from pdc_sfm.errors import FormatError, ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.images import fitted_size
+from pdc_sfm.matches.masks import Masks
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.snap import SnapSettings
 from pdc_sfm.paths import keep_apart
@@ -93,6 +94,7 @@ def match_pairs(
     features: Path | str | None = None,
     matches: Path | str | None = None,
     features_ref: Sequence[Path | str] = (),
+    masks: Path | str | None = None,
     matcher: PairMatcher | None = None,
     overwrite: Overwrite = "no",
     strict: bool = False,
@@ -101,7 +103,8 @@ def match_pairs(
     """Match all pairs of a list and write hloc's feature and match file.
 
     Interrupted at any moment, the same call continues. `features_ref` are feature files whose keypoints stay as they
-    are; the feature file itself is another such file if it exists. Without `matcher` the network is loaded.
+    are; the feature file itself is another such file if it exists. What lies under a mask of the folder `masks` is not
+    matched. Without `matcher` the network is loaded.
     """
     settings = settings or MatchingSettings()
     if matcher is None:
@@ -122,20 +125,25 @@ def match_pairs(
     keep_apart(images=[images], inputs=listed_in, files=[features, matches], replaced=[raw])
     # the feature file may be one of these: it is extended
     keep_apart(inputs=references, files=[matches], replaced=[raw])
+    keep_apart(images=[masks] if masks is not None else [], files=[features, matches], replaced=[raw])
     given = GivenKeypoints(references, unique) if references and settings.keypoints == "flow" else None
-    made_by = _made_by(settings, matcher, given)
+    masking = Masks(masks) if masks is not None else None
+    unmasked = masking.missing(dict.fromkeys(name for pair in unique for name in pair)) if masking else None
+    made_by = _made_by(settings, matcher, given) | ({"masks": masking.digest()} if masking else {})
     recorded = {**made_by, "tracks": to_dict(settings.tracks)}
     uncertainty = functools.partial(_uncertainty, settings)
     outputs = Outputs(features, matches, recorded, settings.tracks, references, uncertainty)
     with open_raw_store(raw, made_by, overwrite=overwrite == "all", wait=wait) as store:
         loop = LoopReport()
         if any(pair not in store for pair in unique):
-            make = functools.partial(_work, settings, images, matcher, given, strict)
+            make = functools.partial(_work, settings, images, matcher, given, strict, masking)
             if settings.engine == "ray":
                 weights = WeightsFile.of(settings.weights) if matcher is None else None
-                make = functools.partial(_work, settings, images.absolute(), matcher, given, strict, weights)
+                make = functools.partial(_work, settings, images.absolute(), matcher, given, strict, masking, weights)
             with open_pool(settings.engine, settings.ray, make, device=settings.device, block=settings.batch) as pool:
                 loop = match_on(pool, unique, store, memory=parse_bytes(settings.memory))
+        if unmasked:
+            loop.remarks[unmasked] = None
         store.flush()
         with exclusive(features, wait=True):
             summary = aggregate(store, unique, outputs, overwrite=overwrite != "no")
@@ -175,10 +183,12 @@ def _work(
     matcher: PairMatcher | None,
     given: GivenKeypoints | None,
     strict: bool,
+    masks: Masks | None = None,
     weights: WeightsFile | None = None,
 ) -> PairWork:
     """What each worker has: the matcher, in its own memory, and the images. `weights` on other machines."""
     matcher = matcher or _load(replace(settings, weights=weights.here()) if weights else settings)
+    match_many = given.match_many(matcher) if given else pairs_together(matcher)
     return PairWork(
         images,
         matcher,
@@ -186,7 +196,8 @@ def _work(
         readers=settings.readers,
         batch=settings.batch,
         strict=strict,
-        match_many=given.match_many(matcher) if given else None,
+        match_many=masks.over(match_many) if masks else match_many,
+        masks=masks,
     )
 
 

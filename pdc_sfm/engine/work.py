@@ -13,6 +13,7 @@ from pdc_sfm.engine.cache import CodeCache
 from pdc_sfm.engine.reading import ReadAhead
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.images import Photograph, read_photograph
+from pdc_sfm.matches.masks import Masks
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.store.journal import MatchCount
@@ -103,9 +104,10 @@ class PairWork:
         strict: bool = False,
         match_many: MatchMany | None = None,
         read: Callable[[Path], Photograph | np.ndarray] = read_photograph,
+        masks: Masks | None = None,
     ):
-        self._matcher, self._batch, self._strict = matcher, batch, strict
-        self._match_many = match_many or _match_many(matcher)
+        self._matcher, self._batch, self._strict, self._masks = matcher, batch, strict, masks
+        self._match_many = match_many or pairs_together(matcher)
         self._reader = ReadAhead(folder, readers, read)
         self._bad: dict[str, str] = {}
         self._sizes: dict[str, Size] = {}
@@ -199,7 +201,9 @@ class PairWork:
         try:
             image = self._sparing(lambda: self._reader.take(name), name, done)
             pixels = image.pixels if isinstance(image, Photograph) else image
-            seen = image if getattr(self._matcher, "sees_upright", False) else pixels
+            if self._masks is not None:
+                self._masks.check(name, (pixels.shape[1], pixels.shape[0]))
+            seen: Any = image if getattr(self._matcher, "sees_upright", False) else pixels
             code = self._sparing(lambda: self._matcher.encode(seen, name), name, done)
         except ImageError as error:
             if self._strict:
@@ -254,7 +258,7 @@ def out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(s in str(error) for s in said))
 
 
-def _match_many(matcher: PairMatcher) -> MatchMany:
+def pairs_together(matcher: PairMatcher) -> MatchMany:
     """Pairs through `begin` or `match_batch` where the matcher has it, one by one otherwise."""
     begin, together = getattr(matcher, "begin", None), getattr(matcher, "match_batch", None)
 

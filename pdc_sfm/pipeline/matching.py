@@ -13,6 +13,7 @@ from pdc_sfm.settings import result_settings
 
 if TYPE_CHECKING:
     from pdc_sfm.engine.run import MatchingSettings
+    from pdc_sfm.matches.masks import Masks
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +32,11 @@ def query_settings(settings: MatchingSettings) -> MatchingSettings:
     return dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
 
 
-def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None) -> ListMatcher:
-    """The network as a matcher. With `keypoints`, a feature file of a detector, matches are snapped to these."""
+def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None, masks: Path | None = None) -> ListMatcher:
+    """The network as a matcher. With `keypoints`, a feature file of a detector, matches are snapped to these.
+
+    `masks` is a folder of masks of images; those without one are matched everywhere.
+    """
 
     from pdc_sfm.engine.run import match_pairs
 
@@ -42,18 +46,28 @@ def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None) ->
         chosen = settings if fixed is None or keypoints is not None else query_settings(settings)
         references = [path for path in (fixed, keypoints) if path is not None]
         result = match_pairs(
-            pairs, images, features.parent, chosen, features=features, matches=matches, features_ref=references
+            pairs,
+            images,
+            features.parent,
+            chosen,
+            features=features,
+            matches=matches,
+            features_ref=references,
+            masks=masks,
         )
+        if result.loop.masked:
+            log.info("%s matches under masks were dropped", f"{result.loop.masked:,}")
         for name, reason in result.loop.bad.items():
             log.warning("left out: %s: %s", name, reason)
 
     return match
 
 
-def describe_matching(settings: MatchingSettings, keypoints: Path | None) -> dict[str, Any]:
+def describe_matching(settings: MatchingSettings, keypoints: Path | None, masks: Masks | None = None) -> dict[str, Any]:
     """What decides the matches, for the record of steps: of files their content, wherever they lie."""
     chosen = describe(settings)
     del chosen["output"]  # names files only
+    chosen |= {"masks": masks.digest()} if masks else {}
     return {**chosen, "keypoints": file_digest(keypoints) if keypoints else None}
 
 

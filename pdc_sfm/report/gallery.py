@@ -12,7 +12,7 @@ from pdc_sfm.images import fitted_size, resize_image
 from pdc_sfm.matches.select import subsample_spatially
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pair_picture import match_picture, pair_panels
-from pdc_sfm.pictures import flow_to_color
+from pdc_sfm.pictures import flow_to_color, tint
 from pdc_sfm.report.html import Section, data_uri, figure, text
 from pdc_sfm.report.run_data import Missing, Run
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SIDE = 480  # pixels of an image's longer side
 WIDE = 1240  # of the picture with the lines
+MASKED = (128, 128, 128)
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,10 @@ def gallery(run: Run, shown: list[ShownPair], missing: str | None, settings: dic
 
 
 def _article(run: Run, pair: ShownPair, radius: float, threshold: float) -> str:
-    images = [run.image(name) for name in pair.names]
-    captions = [f"image {k}: {name}" for k, name in enumerate(pair.names)]
+    seen = [masked_image(run, name) for name in pair.names]
+    images = [image for image, _ in seen]
+    covered = [f"; {100 * share:.0f} % masked, in gray" if share else "" for _, share in seen]
+    captions = [f"image {k}: {name}{covered[k]}" for k, name in enumerate(pair.names)]
     small = [resize_image(image, fitted_size(image.shape[1::-1], max_side=SIDE)) for image in images]
     figures = [figure(image, caption) for image, caption in zip(small, captions)]
     said = f"{len(pair.matches):,} dense matches; {pair.why}"
@@ -118,6 +121,15 @@ def _article(run: Run, pair: ShownPair, radius: float, threshold: float) -> str:
     head = f"<h3>{text(pair.names[0])} <span>and</span> {text(pair.names[1])}</h3><p class=note>{text(said)}</p>"
     lines = figure(lined, "matches, the surer the greener")
     return f'<article class="pair">{head}<div class="lines">{lines}</div><div class="panels">{"".join(figures)}</div></article>'
+
+
+def masked_image(run: Run, name: str) -> tuple[np.ndarray, float]:
+    """An image with what its mask covers in gray, and the share of it."""
+    image = run.image(name)
+    covers = run.masks.covers(name) if run.masks is not None else None
+    if covers is None or covers.shape != image.shape[:2]:
+        return image, 0.0
+    return tint(image, covers, MASKED), float(covers.mean())
 
 
 def _key(radius: float, threshold: float) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from pdc_sfm.errors import FormatError, UserError
 from pdc_sfm.images import fitted_size as fitted
 from pdc_sfm.images import list_images, read_image, resize_image
+from pdc_sfm.matches.masks import Masks
 from pdc_sfm.run_folder import RECORD, read_record
 from pdc_sfm.store.journal import RawStore
 
@@ -71,6 +72,11 @@ class Run:
     def image(self, name: str) -> np.ndarray:
         """An image of the run, (H, W, 3) uint8."""
         return read_image(self.folder / "images" / name)
+
+    @functools.cached_property
+    def masks(self) -> Masks | None:
+        """Masks of the images, if the run was given some."""
+        return Masks(self.folder / "masks") if (self.folder / "masks").is_dir() else None
 
     def thumb(self, name: str, side: int) -> np.ndarray:
         """An image with its longer side shrunk to `side`."""

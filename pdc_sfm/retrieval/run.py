@@ -13,6 +13,7 @@ from pdc_sfm.device import check_device
 from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
+from pdc_sfm.matches.masks import Masks
 from pdc_sfm.paths import keep_apart
 from pdc_sfm.progress import progress
 from pdc_sfm.retrieval.names import read_names
@@ -44,6 +45,7 @@ class RetrievalResult:
     pairs: Path
     found: dict[str, list[RetrievedImage]] = field(default_factory=dict)  # query -> images, best first
     bad: dict[str, str] = field(default_factory=dict)  # image -> why it could not be used
+    unmasked: str | None = None  # what to say of images without a mask
 
     @property
     def unmatched(self) -> list[str]:
@@ -66,12 +68,14 @@ def retrieve(
     *,
     counts: Path | str | None = None,
     codes: Path | str | None = None,
+    masks: Path | str | None = None,
     network: PDCNet | None = None,
 ) -> RetrievalResult:
     """Rank the database images for each query by their number of confident matches; write pairs, best first.
 
     Counts are kept in `counts` (by default beside the output): the same call continues where it was stopped, and
     another `top` or `best` counts only what is new. `codes` is a folder of database codes that other calls may share.
+    Matches under a mask of the folder `masks` do not count in the full network.
     """
     settings, images, output = settings or RetrievalSettings(), Path(images), Path(output)
     require(top >= 1, f"--top {top} must be at least 1")
@@ -86,15 +90,17 @@ def retrieve(
         files=[output, output.with_suffix(".json")],
         folders=[counts, *([codes] if codes else [])],
     )
+    keep_apart(images=[masks] if masks is not None else [], files=[output], folders=[counts])
     lists = [list(x) if not isinstance(x, Path | str) else read_names(x, images) for x in (queries, database)]
     for query in lists[0]:
         check_listed(query)  # now, not after hours
     check_listed(None, *lists[1])
     with exclusive(output), ExitStack() as stack:
-        job = _RetrievalJob(
-            images, lists[0], lists[1], settings, counts, Path(codes) if codes else counts / "codes", network, stack
-        )
-        result = RetrievalResult(output, bad=job.bad)
+        place = Path(codes) if codes else counts / "codes"
+        masking = Masks(masks) if masks is not None else None
+        unmasked = masking.missing(dict.fromkeys((*lists[0], *lists[1]))) if masking else None
+        job = _RetrievalJob(images, lists[0], lists[1], settings, counts, place, network, masking, stack)
+        result = RetrievalResult(output, bad=job.bad, unmasked=unmasked)
         ranked = job.cascade(top) if settings.mode == "cascade" else job.exhaustive()
         result.found = {query: found[:top] for query, found in ranked.items()}
         made_with = {key: value for key, value in to_dict(settings).items() if key not in ("engine", "ray")}
@@ -116,12 +122,13 @@ class _RetrievalJob:
         counts: Path,
         codes: Path,
         network: PDCNet | None,
+        masks: Masks | None,
         stack: ExitStack,
     ):
         self.images, self.queries, self.database = images, queries, database
         self.settings, self.counts, self.codes = settings, counts, codes
         self.bad: dict[str, str] = {}
-        self._stack = stack
+        self._stack, self._masks = stack, masks
         self._made_by = {"network": "given"} if network is not None else {"weights": _fingerprint(settings.weights)}
         self._made_by["views"] = "upright"  # by EXIF: sideways codes of earlier versions are not compared with these
         if settings.precision != "float32":
@@ -135,10 +142,10 @@ class _RetrievalJob:
         from pdc_sfm.retrieval.work import RetrievalWork
 
         s = self.settings
-        make = functools.partial(RetrievalWork, self.images, s, self._network)
+        make = functools.partial(RetrievalWork, self.images, s, self._network, masks=self._masks)
         if s.engine == "ray":
             weights = WeightsFile.of(s.weights) if self._network is None else None
-            make = functools.partial(RetrievalWork, self.images.absolute(), s, self._network, weights)
+            make = functools.partial(RetrievalWork, self.images.absolute(), s, self._network, weights, self._masks)
         return self._stack.enter_context(open_pool(s.engine, s.ray, make, device=s.device, block=s.batch))
 
     def exhaustive(self) -> dict[str, list[RetrievedImage]]:
@@ -178,7 +185,8 @@ class _RetrievalJob:
         from pdc_sfm.retrieval.work import full_settings
 
         match = full_settings(self.settings)
-        store = self._store("full", {"dense": to_dict(match.dense), "select": to_dict(match.select)})
+        made_by = {"dense": to_dict(match.dense), "select": to_dict(match.select)}
+        store = self._store("full", made_by | ({"masks": self._masks.digest()} if self._masks else {}))
         with progress(None, "full network", "pair", total) as bar:
             for block in blocks:
                 todo = [pair for pair in block if pair not in store and not self.bad.keys() & set(pair)]

@@ -14,6 +14,7 @@ from pdc_sfm.engine.weights_file import WeightsFile
 from pdc_sfm.engine.work import PairWork
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.matcher import Matcher, PairSettings
+from pdc_sfm.matches.masks import Masks
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.retrieval.coarse import CoarsePairs, score_coarse
 from pdc_sfm.retrieval.codes import CoarseCodes, Encoder
@@ -39,7 +40,12 @@ class RetrievalWork:
     """The network and the images of one worker."""
 
     def __init__(
-        self, images: Path, settings: RetrievalSettings, network: PDCNet | None, weights: WeightsFile | None = None
+        self,
+        images: Path,
+        settings: RetrievalSettings,
+        network: PDCNet | None,
+        weights: WeightsFile | None = None,
+        masks: Masks | None = None,
     ):
         if network is None:
             from pdc_sfm.weights import load_network
@@ -52,10 +58,17 @@ class RetrievalWork:
             raise SettingsError("this network predicts no uncertainty, by which retrieval ranks: use other weights")
         settings = replace(settings, device=device)  # from here on the one that is meant on this machine
         self._images, self._settings, self._network = images, settings, network
+        self._masks = masks
         self._matcher = Matcher(network, full_settings(settings), device)
         memory = parse_bytes(settings.memory)
         self._pairs = PairWork(
-            images, self._matcher, memory=memory, readers=settings.readers, batch=settings.batch, match_many=self._count
+            images,
+            self._matcher,
+            memory=memory,
+            readers=settings.readers,
+            batch=settings.batch,
+            match_many=self._count,
+            masks=masks,
         )
         self.code_bytes, self.match = self._pairs.code_bytes, self._pairs.match
         self.close = self._pairs.close
@@ -71,7 +84,10 @@ class RetrievalWork:
 
     def _count(self, pairs: Sequence[Pair], codes: Sequence[tuple[Any, Any]]) -> list[MatchCount]:
         """Of confident matches only the number is wanted."""
-        return [MatchCount(len(matches)) for matches in self._matcher.match_batch(codes)]
+        found = self._matcher.match_batch(codes)
+        if self._masks is not None:
+            found = [self._masks.drop(pair, matches) for pair, matches in zip(pairs, found)]
+        return [MatchCount(len(matches)) for matches in found]
 
 
 def _device_of(network: PDCNet) -> str:

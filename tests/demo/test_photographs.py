@@ -128,3 +128,25 @@ def test_photographs_that_were_moved_are_found_again_and_nothing_is_repeated(sce
     run_photographs(tmp_path / "moved", tmp_path / "run", settings, match=None)
     assert sum(line.endswith("done before") for line in said()) == 4
     assert (tmp_path / "run" / "images" / NAMES[0]).read_bytes() == (tmp_path / "moved" / NAMES[0]).read_bytes()
+
+
+def test_masks_follow_the_names_of_links(scene, tmp_path):
+    (tmp_path / "photos" / "0.png").rename(tmp_path / "photos" / "no 0.png")
+    for name in ("no 0.png", "1.png"):
+        write_image(tmp_path / "masks" / f"{name}.png", np.full((480, 640), 255, np.uint8))
+    seen = []
+
+    def match(images, pairs, features, matches, fixed=None):
+        seen.append(sorted(path.name for path in (tmp_path / "run" / "masks").iterdir()))
+        raise ImageError("that is all")
+
+    for _ in range(2):
+        with pytest.raises(ImageError, match="that is all"):
+            run_photographs(
+                tmp_path / "photos",
+                tmp_path / "run",
+                PhotographSettings(**QUIET),
+                masks=tmp_path / "masks",
+                match=match,
+            )
+    assert seen == [["1.png.png", "no_0.png.png"]] * 2

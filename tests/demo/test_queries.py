@@ -124,7 +124,7 @@ def test_the_folder_of_a_run_is_a_map(world):
 
 
 def test_the_command(scene, world, found, monkeypatch, capsys):
-    monkeypatch.setattr("pdc_sfm.demo.queries.engine_matcher", lambda settings: exact(scene, []))
+    monkeypatch.setattr("pdc_sfm.demo.queries.engine_matcher", lambda settings, masks: exact(scene, []))
     words = [
         "localize",
         "--map",

@@ -5,12 +5,16 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
-from run_maker import DATABASE, QUERIES, ShiftMatcher, make_run
+from run_maker import DATABASE, QUERIES, SIZE, ShiftMatcher, make_run
 
 from pdc_sfm.cli import main
 from pdc_sfm.errors import FormatError
+from pdc_sfm.images import write_image
 from pdc_sfm.report import write_report
+from pdc_sfm.report.gallery import gallery, load_shown, masked_image
+from pdc_sfm.report.run_data import Run
 
 
 @pytest.fixture(scope="session")
@@ -186,3 +190,20 @@ def test_what_is_no_run_is_refused(tmp_path, capsys):
         write_report(tmp_path / "none")
     assert main(["report", str(tmp_path)]) == 2
     assert "holds nothing of a run" in capsys.readouterr().err
+
+
+def test_what_masks_cover_is_drawn_and_told(copy):
+    for name in DATABASE[:5]:
+        mask = np.full(SIZE[::-1], 255, np.uint8)
+        mask[:, : SIZE[0] // 4] = 0
+        write_image(copy / "masks" / f"{name}.png", mask)
+    run = Run(copy)
+    shown = load_shown(run, 3, None)
+    section = gallery(run, shown, None, {})
+    told = {name for pair in shown for name in pair.names if f"{name}; 25 % masked, in gray" in section.content}
+    assert told == {name for pair in shown for name in pair.names} & set(DATABASE[:5]) != set()
+    picture, share = masked_image(run, DATABASE[0])
+    plain = run.image(DATABASE[0])
+    assert share == 0.25
+    assert np.array_equal(picture[:, SIZE[0] // 4 :], plain[:, SIZE[0] // 4 :])
+    assert picture[:, : SIZE[0] // 4].std() < 0.5 * plain[:, : SIZE[0] // 4].std()

@@ -8,10 +8,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fake_network import LOST, FakeNetwork, gray_images
 
-from pdc_sfm.errors import FormatError, ImageError, SettingsError
+from pdc_sfm.errors import FormatError, ImageError, OtherSettingsError, SettingsError
+from pdc_sfm.images import read_image, write_image
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.store.pair_lists import read_pairs, read_retrieval
 
@@ -211,3 +213,18 @@ def test_settings_out_of_range_are_named(tmp_path):
             RetrievalSettings(**values)
     with pytest.raises(ImageError, match="not a folder"):
         retrieve(tmp_path / "none", ["a"], ["b"], tmp_path / "p.txt")
+
+
+def test_matches_under_masks_do_not_count(images):
+    """All of the best image is masked: it is not retrieved any more, and the counts are those of these masks."""
+    best = nearest("query/a.png", 1)[0]
+    for name in (*DATABASE, *QUERIES):
+        shape = read_image(images / name).shape[:2]
+        write_image(images.parent / "masks" / f"{name}.png", np.full(shape, 0 if name == best else 255, np.uint8))
+    assert run(images, EXHAUSTIVE, output="plain.txt").found["query/a.png"][0].name == best
+    result = run(images, EXHAUSTIVE, masks=images.parent / "masks")
+    names = [found.name for found in result.found["query/a.png"]]
+    assert names == [name for name in nearest("query/a.png", 5) if name != best][:4]
+    assert result.unmasked is None
+    with pytest.raises(OtherSettingsError, match="masks"):
+        run(images, EXHAUSTIVE)
