@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-CELL = 4  # pixels along each side
+CELL = 4  # pixels along each side: the finest level has a quarter of the resolution (Sec. 3.2)
 ALL = tuple(range(CELL))  # rows or columns of a cell
 INNER = ALL[1:-1]
 # A bell around a cell: a sum of two cells, of two such sums and so on, as far apart as the numbers say. Each n adds n^2 / 4

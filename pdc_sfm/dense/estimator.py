@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pdc_sfm.dense.gray import Gray
     from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 
-MOST_KEYPOINTS = 2000  # of an image, for a search
+MOST_KEYPOINTS = 2000  # of an image, for a search: as many as sparse methods are compared with (Sec. 4.3)
 KEYPOINT_BYTES = 4 * (128 + 2)  # a descriptor and its place
-DETAIL = 2  # images are kept at up to twice the network's resolution, for views that magnify
+DETAIL = 2  # images are kept at up to twice the network's resolution: as much as a search magnifies
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from pdc_sfm.dense.cells import ALL, fused, on_device, planes, sums, upsample
 from pdc_sfm.network.code import turned_round
 from pdc_sfm.network.warp import resize_area
 
+# Numbers without another source: the card of the built-in model, "Constants of alignment".
 LUMA = (0.299, 0.587, 0.114)  # of red, green and blue (ITU-R BT.601)
-NEIGHBORHOOD = (1, 1)  # the window that brightness and contrast are measured in, 2.8 px: light differs by place, too
+NEIGHBORHOOD = (1, 1)  # the window that brightness and contrast are measured in, 2.8 px; wider is worse
 LEAST_CONTRAST = 0.01  # standard deviation of gray values in [0, 1] below which there is only noise
 
 

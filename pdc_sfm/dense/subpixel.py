@@ -40,8 +40,10 @@ from pdc_sfm.network import LevelOutput
 from pdc_sfm.network.confidence_head import ConfidenceHead
 from pdc_sfm.network.mixture import p_r
 
+# Where no other source is named: halved and doubled, the share of places within half a pixel falls or stays (the card of the
+# built-in model, "Constants of alignment"; `benchmarks/alignment_constants.py`).
 # Windows of the passes (8 and 4.9 px), and the rows and columns of each cell that are looked at: to come near, four pixels
-# of sixteen are enough.
+# of sixteen are enough (card, "What was tried").
 PASSES = (((3, 2, 1, 1, 1), INNER), ((2, 1, 1), ALL))
 STIFFNESS = 1e-3  # texture it takes to move a cell, in squared gradients of the normalized image
 ROBUST = 0.5  # cells whose residuals are above this, in local standard deviations, count less
@@ -49,10 +51,12 @@ SMOOTHING = (3, 2, 1)  # the window that evens out the flow (1.9 cells) within o
 LARGEST_JUMP = 1.0  # px: where evening out would change the flow by more there is an edge, and it stays as it is
 LARGEST_STEP = 1.5  # px, of a pass
 LARGEST_SHIFT = 3.0  # px, of all together: beyond it the flow was wrong, which is not for this to mend
-LIKELY = 0.03  # P_1 of cells that are worth the time
-MARGIN = 8  # cells around them, and what is aligned begins and ends at multiples of this
-INDEPENDENT = 60  # pixels of a window whose noise counts as independent, for the variance of its place
-ROUGHNESS = 4  # variance per squared pixel that a cell lies off its neighbors: their errors differ, their flow does not
+LIKELY = 0.03  # P_1 of cells that are worth the time: a third of the lowest threshold in use
+MARGIN = 8  # cells around them, four standard deviations of the widest window; what is aligned begins at its multiples
+INDEPENDENT = 60  # pixels of a window whose noise counts as independent, of 334 that it weighs: neighbors share theirs
+ROUGHNESS = (
+    4  # variance per squared pixel that a cell lies off its neighbors, whose errors differ (card, "What was tried")
+)
 
 
 def align_likely(

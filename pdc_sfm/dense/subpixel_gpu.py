@@ -20,7 +20,7 @@ from pdc_sfm.dense.confidence_features import FIT, confidences
 from pdc_sfm.dense.gray import LEAST_CONTRAST, NEIGHBORHOOD, Gray
 from pdc_sfm.network import LevelOutput
 
-NOTHING = 1e-6  # added to weights: what is not seen at all has the mean 0
+NOTHING = 1e-6  # added to sums of weights, which are above .03 where a cell is seen: what is not has the mean 0
 
 
 def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tuple[LevelOutput, Tensor | None]:

@@ -12,6 +12,7 @@ from pdc_sfm.images import resize_image
 from pdc_sfm.pixels import MIN_SIDE, Size, rescale_matrix, transform
 
 OUTSIDE = (0.485, 0.456, 0.406)  # the network's mean color, its zero: what a view shows beyond the image
+FINER = 1.2  # source pixels a pixel up to which averaging would only blur: bilinear reading skips none below 2
 AT_ONCE = 12_000_000  # bytes of an image, 4 megapixels: as floats 48 MB
 
 
@@ -119,7 +120,7 @@ def _warp(source: np.ndarray, source_from_view: np.ndarray, size: Size) -> np.nd
     height, width = source.shape[:2]
     shrink = _pixels_per_pixel(source_from_view, size, (width, height))
     smaller = (width, height)
-    if shrink > 1.2:
+    if shrink > FINER:
         smaller = (max(1, round(width / shrink)), max(1, round(height / shrink)))
     return cv2.warpPerspective(
         _resize(source, smaller),

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pdc_sfm.network import constants
+from pdc_sfm.network.decoder import SLOPE
 from pdc_sfm.network.settings import NetworkSettings
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet
@@ -168,7 +169,7 @@ class FeaturePyramid(nn.Module):
             if above is not None:
                 context = self.down[str(stride)](above)
                 x = x + F.interpolate(context, x.shape[-2:], mode="bilinear", align_corners=False)
-            above = F.leaky_relu(x, 0.1)
+            above = F.leaky_relu(x, SLOPE)
             if stride in strides:
                 result[stride] = x + self.output[str(stride)](above)
         return result

@@ -10,7 +10,9 @@ import itertools
 
 from torch import Tensor, nn
 
-CONFIDENCE_FEATURES = 12  # numbers known of a cell
+from pdc_sfm.network.decoder import SLOPE
+
+CONFIDENCE_FEATURES = 12  # numbers known of a cell: 5 of `dense.confidence_features.confidences`, 7 of its FIT
 
 
 class ConfidenceHead(nn.Module):
@@ -21,7 +23,7 @@ class ConfidenceHead(nn.Module):
         sizes = (CONFIDENCE_FEATURES, *channels, 1)
         layers: list[nn.Module] = []
         for inputs, outputs in itertools.pairwise(sizes):
-            layers += [nn.Conv2d(inputs, outputs, 1), nn.LeakyReLU(0.1)]
+            layers += [nn.Conv2d(inputs, outputs, 1), nn.LeakyReLU(SLOPE)]
         self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, features: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar, cast
 import torch
 from torch import Tensor
 
-LARGEST_MAP = 1 << 30  # bytes
+LARGEST_MAP = 1 << 30  # bytes: a few such maps fit on a GPU of 8 GB beside the network and the codes
 
 Key = ParamSpec("Key")
 Made = TypeVar("Made")

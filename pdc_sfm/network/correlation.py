@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from pdc_sfm.network.constants import made_once
 
-TILE = 8
+TILE = 8  # cells along a side that are compared at once: of (8 + 2 x 4)^2 products with a window of 9x9, 32 % are used
 
 
 def global_correlation(reference: Tensor, query: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-SLOPE = 0.1
+SLOPE = 0.1  # of every LeakyReLU, as in PWC-Net, whose decoders GLU-Net took over
 
 
 def conv_bn(

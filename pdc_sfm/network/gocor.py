@@ -14,6 +14,13 @@ from torch.nn import functional as F
 from pdc_sfm.network.constants import chunk_size
 from pdc_sfm.network.correlation import Tiles, band_mask, cut
 
+# Of the published modules (tests/parity compares their outputs); they keep divisions finite and the first steps short.
+MIN_REGULARIZATION = 1e-10
+MIN_ENERGY = 1e-6  # of features, squared
+MIN_CURVATURE = 1e-8
+STEP_REGULARIZATION = 0.1  # of the squared gradient, in the global module's step length
+START = 0.02  # standard deviation of untrained filters
+CHUNK = 32  # tiles optimized together: filters, windows and products of 128 channels are 7 MB, and stay in a processor's cache
 BINS, SPACING = 10, 0.5
 
 
@@ -36,7 +43,9 @@ class _Objective(nn.Module):
         self.weight = nn.Parameter(torch.ones(1, BINS, 1, 1))
         self.mask = nn.Parameter(4 * torch.tanh(2 - centers).view(1, -1, 1, 1))
         self.log_step_length = nn.Parameter(torch.zeros(1))
-        self.filter_reg = nn.Parameter(torch.full((1,), 0.1))
+        self.filter_reg = nn.Parameter(
+            torch.full((1,), 0.1)
+        )  # a start, as the other parameters here; weights replace it
 
     def maps(self, distance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """y, v+ and m at the given distances."""
@@ -46,7 +55,7 @@ class _Objective(nn.Module):
 
     @property
     def regularization(self) -> Tensor:
-        return (self.filter_reg**2).clamp(min=1e-10)
+        return (self.filter_reg**2).clamp(min=MIN_REGULARIZATION)
 
 
 class _Residual:
@@ -76,7 +85,7 @@ class LocalGOCor(nn.Module):
     def forward(self, reference: Tensor) -> Tensor:
         """Features (B, C, H, W) -> optimized filters (B, C, H, W)."""
         channels = reference.shape[1]
-        initial = self.scaling * reference / ((reference**2).mean(1, keepdim=True) + 1e-6)
+        initial = self.scaling * reference / ((reference**2).mean(1, keepdim=True) + MIN_ENERGY)
         if self.iterations == 0:
             return initial
         tiles = Tiles.of(reference, self.radius)
@@ -99,7 +108,9 @@ class LocalGOCor(nn.Module):
             gradient = torch.addcmul(torch.bmm(back, scaled), w, regularization)
             gradient_correlation = torch.bmm(gradient, across)
             norm = _squares(gradient)
-            length = -step * norm / (_squares(slope * gradient_correlation) + regularization * norm).clamp(min=1e-8)
+            length = (
+                -step * norm / (_squares(slope * gradient_correlation) + regularization * norm).clamp(min=MIN_CURVATURE)
+            )
             w = torch.addcmul(w, gradient, length)
             if iteration + 1 < self.iterations:
                 correlation = torch.addcmul(correlation, gradient_correlation, length)
@@ -110,9 +121,6 @@ class LocalGOCor(nn.Module):
         return torch.hypot(steps[:, None], steps[None, :]).flatten()
 
 
-CHUNK = 32  # tiles optimized together: their products stay in the processor's cache
-
-
 class GlobalGOCor(nn.Module):
     """Filters for the global correlation, optimized on the reference and, for smoothness, on the query."""
 
@@ -121,8 +129,8 @@ class GlobalGOCor(nn.Module):
         self.iterations = iterations
         self.target_fg = nn.Parameter(torch.ones(channels))
         self.target_bg = nn.Parameter(torch.zeros(channels))
-        self.weight1 = nn.Parameter(0.02 * torch.randn(16, 1, 3, 3))
-        self.weight2 = nn.Parameter(0.02 * torch.randn(16, 16, 3, 3))
+        self.weight1 = nn.Parameter(START * torch.randn(16, 1, 3, 3))
+        self.weight2 = nn.Parameter(START * torch.randn(16, 16, 3, 3))
         self.objective = _Objective()
 
     def forward(self, reference: Tensor, query: Tensor) -> Tensor:
@@ -142,7 +150,7 @@ class GlobalGOCor(nn.Module):
             gradient_smooth = self._smooth(gradient_on_qry, sizes)
             norm = _squared(gradient)
             curvature = _squared(slope * gradient_on_ref) + _squared(gradient_smooth) + regularization * norm
-            length = step * norm / (curvature.clamp(min=1e-8) + 0.1 * norm)  # one step length per pair
+            length = step * norm / (curvature.clamp(min=MIN_CURVATURE) + STEP_REGULARIZATION * norm)  # per pair
             filters = filters - length * gradient
             on_ref, on_qry = on_ref - length * gradient_on_ref, on_qry - length * gradient_on_qry
             smooth = smooth - length.view(-1, 1, 1, 1, 1) * gradient_smooth
@@ -153,7 +161,7 @@ class GlobalGOCor(nn.Module):
         ff, bb = (features**2).sum(-1, keepdim=True), (mean**2).sum(-1, keepdim=True)
         fb = (features * mean).sum(-1, keepdim=True)
         fg, bg = self.target_fg, self.target_bg
-        return ((fg * bb - bg * fb) * features - (fg * fb - bg * ff) * mean) / (ff * bb - fb**2).clamp(min=1e-6)
+        return ((fg * bb - bg * fb) * features - (fg * fb - bg * ff) * mean) / (ff * bb - fb**2).clamp(min=MIN_ENERGY)
 
     def _distances(self, height: int, width: int, like: Tensor) -> Tensor:
         ys = torch.arange(height, device=like.device, dtype=like.dtype).repeat_interleave(width)

@@ -47,14 +47,14 @@ def observe(estimator: Estimator, pairs: Iterable[SyntheticPair]) -> ObservedCel
         assert features is not None
         now = align_likely(output, [reference.gray], [query.gray], network.confidence_head)
         stated = confidence_map(now.head_confidence, now.log_var, now.logits)
-        target, seen = _truth(pair, output.flow.shape[-2:], output.reference_size, output.query_size)
+        target, seen = cell_truth(pair, output.flow.shape[-2:], output.reference_size, output.query_size)
         right = (aligned.flow[0] - target).abs().amax(0) < 1
         rows = (features[0].movedim(0, -1), stated[0, 0], right)
         parts.append([row[seen].clone() for row in rows])
     return ObservedCells(*(torch.cat(column) for column in zip(*parts)))
 
 
-def _truth(
+def cell_truth(
     pair: SyntheticPair, cells: tuple[int, int], size: tuple[int, int], query_size: tuple[int, int]
 ) -> tuple[Tensor, Tensor]:
     """Flow (2, h, w) at the centers of cells, in pixels of the network's inputs, and whether the query shows it (h, w).
