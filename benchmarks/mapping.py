@@ -158,7 +158,7 @@ class Ours:
         settings = self._settings
         if fixed is not None:
             settings = query_settings(settings)
-        given = {"features_ref": [fixed] if fixed else [], "matcher": _StoredMatches(matched.raw), "overwrite": "all"}
+        given = {"features_ref": [fixed] if fixed else [], "matcher": StoredMatches(matched.raw), "overwrite": "all"}
         part = match_pairs(output / "pairs.txt", scene.images, output, settings, **given)
         return output / "pairs.txt", part.features, part.matches
 
@@ -171,7 +171,7 @@ class Ours:
         return match_pairs(pairs, scene.images, whole, self._settings, overwrite="all")
 
 
-class _StoredMatches:
+class StoredMatches:
     """Stands for the network: gives the raw matches that it found before."""
 
     identity = "stored"

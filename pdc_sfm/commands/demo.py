@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
+import sys
 from pathlib import Path
 
 from pdc_sfm.commands.common import add_settings
@@ -66,4 +68,17 @@ def run(args: argparse.Namespace) -> int:
     report = folder / "report.html"
     print(f"\n{format_table(folder.record['metrics'])}\n")
     print(f"report: {report}" if report_wanted and report.is_file() else f"results: {folder.path}")
+    _tell_verdict(folder.path / "sfm")
     return 0
+
+
+def _tell_verdict(model: Path) -> None:
+    """What the map says of itself, last of all where it is not well (a run that goes on does not make the map again)."""
+    from pdc_sfm.colmap.io.models import SUMMARY, Verdict
+
+    summary = model / SUMMARY
+    said = json.loads(summary.read_text(encoding="utf-8")).get("verdict") if summary.is_file() else None
+    if said and said["kind"] != "consistent":
+        for reason in said["reasons"]:
+            print(f"{said['kind']}: {reason}", file=sys.stderr)
+        print(Verdict(said["kind"], tuple(said["reasons"])), file=sys.stderr)

@@ -22,7 +22,7 @@ def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> Non
     parser.add_argument("--features", type=Path, required=True, help="feature file (h5)")
     parser.add_argument("--matches", type=Path, required=True, help="match file (h5)")
     parser.add_argument("--output", type=Path, required=True, help="folder of the new model")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if the model is doubtful")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if the model is doubtful or falls apart")
     parser.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
     add_settings(parser, settings)
     inputs = ("pairs", "features", "matches")
@@ -37,7 +37,6 @@ def tell(result: MappingResult, output: Path, strict: bool) -> int:
     for line in result.remarks:
         print(line)
     print(f"{result.summary} -> {output}", flush=True)
-    if result.doubts:  # at the very end, where it is seen
-        reasons = f"for {len(result.doubts)} reasons" if len(result.doubts) > 1 else "for the reason"
-        print(f"THIS MODEL IS DOUBTFUL, {reasons} above: look at it before you use it (pdc-sfm view)", file=sys.stderr)
-    return 1 if result.left_out or (strict and result.doubts) else 0
+    consistent = result.verdict.kind == "consistent"
+    print(result.verdict, file=sys.stdout if consistent else sys.stderr)  # at the very end, where it is seen
+    return 1 if result.left_out or (strict and not consistent) else 0

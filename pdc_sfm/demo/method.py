@@ -83,6 +83,7 @@ class Method:
     def _triangulate(self, scene: Scene) -> str:
         inputs = (scene.images, scene.pairs, self.file("features.h5"), self.file("matches.h5"))
         result = triangulate(known_model(scene.database), *inputs, self.file("sfm"), scene.settings.triangulation)
+        result.warn()
         return str(result.summary).partition("registered, ")[2]
 
     def _retrieve(self, scene: Scene) -> str:

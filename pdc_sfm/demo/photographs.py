@@ -177,7 +177,9 @@ def _map_steps(
         return describe_matches(pairs, features, matches)
 
     def mapped() -> str:
-        return str(reconstruct(images, pairs, features, matches, sfm, settings.reconstruction).summary)
+        result = reconstruct(images, pairs, features, matches, sfm, settings.reconstruction)
+        result.warn()
+        return str(result.summary)
 
     chain.run(f"{prefix}match", matching, [features, matches], match_pairs, [folder / "matches.raw"])
     chain.run(f"{prefix}reconstruct", result_settings(settings.reconstruction), [sfm / SUMMARY], mapped)

@@ -11,11 +11,12 @@ from pdc_sfm.report.run_data import Missing, Run
 from pdc_sfm.store.pair_lists import read_pairs
 
 MOST_LOST = 30  # images named that the model lacks
+SUMMARY = "summary.json"  # of the model
 
 
 def overview(run: Run) -> Section:
     """Figures and the table of results."""
-    section = Section("overview", "Overview")
+    section = Section("overview", "Overview", _verdict(run))
     rows = run.record.get("metrics") or []
     if rows:
         section.content += tiles(_figures(rows[0])) + _metrics_table(rows)
@@ -27,6 +28,28 @@ def overview(run: Run) -> Section:
     if run.record and not run.record.get("finished"):
         section.missing.append("the run is not finished: the same command continues it")
     return section
+
+
+def _verdict(run: Run) -> str:
+    """What the map says of itself, before anything that makes it look good."""
+    try:
+        verdict = run.json(f"sfm/{SUMMARY}").get("verdict")
+    except Missing:
+        return ""
+    if not verdict:
+        return ""
+    if verdict["kind"] == "consistent":
+        return '<p class="verdict">The map is <b class="good">consistent</b>: its verified pairs agree with it.</p>'
+    reasons = "".join(f"<li>{text(reason)}</li>" for reason in verdict["reasons"])
+    parts = "".join(f"<li>{len(part)} images: {text(_some(part))}</li>" for part in verdict["parts"])
+    parts = f"<p>Parts that hold together:</p><ol>{parts}</ol>" if parts else ""
+    images = f"<p>In doubt: {text(_some(verdict['images']))}</p>" if verdict["images"] else ""
+    title = "This map is doubtful" if verdict["kind"] == "doubtful" else "This map falls apart"
+    return f'<div class="verdict alarm"><h3>{title}</h3><ul>{reasons}</ul>{images}{parts}</div>'
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:MOST_LOST]) + (f" and {len(names) - MOST_LOST} more" if len(names) > MOST_LOST else "")
 
 
 def settings(run: Run) -> Section:
@@ -123,8 +146,7 @@ def _unregistered(run: Run) -> str:
     lost = [name for name in names if name not in seen]
     if not lost:
         return ""
-    more = f" and {len(lost) - MOST_LOST} more" if len(lost) > MOST_LOST else ""
-    return f'<p class="lost"><b class="bad">Not in the model:</b> {text(", ".join(lost[:MOST_LOST]) + more)}</p>'
+    return f'<p class="lost"><b class="bad">Not in the model:</b> {text(_some(lost))}</p>'
 
 
 def _count(steps: list) -> str:

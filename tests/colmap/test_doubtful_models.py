@@ -11,11 +11,11 @@ from projections import Scene, look_at, write_features, write_images, write_matc
 
 from pdc_sfm.cli import main as cli
 from pdc_sfm.colmap.io.cameras import INTRINSIC_LIMITS, intrinsic_limits, make_camera
-from pdc_sfm.colmap.io.models import ReconstructionError, summarize
+from pdc_sfm.colmap.io.models import ReconstructionError, Verdict, summarize
 from pdc_sfm.colmap.mapping import mappers, reconstruction, triangulation
-from pdc_sfm.colmap.mapping.doubts import MAX_ERROR, find_doubts
 from pdc_sfm.colmap.mapping.mappers import drop_bad_images
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
+from pdc_sfm.colmap.mapping.verdict import MAX_ERROR, judge
 
 SIZE = (640, 480)
 STEPS = {  # where the four cameras stand; the points are 5 to 9 away
@@ -105,14 +105,14 @@ def test_where_all_intrinsics_run_away_they_are_held_and_that_is_said(tmp_path, 
     assert model.num_reg_images() == 4
     assert {tuple(camera.params) for camera in model.cameras.values()} == {(768, 320, 240, 0)}  # 1.2 times the width
     summary = json.loads((arguments["output"] / "summary.json").read_text())
-    assert "do not tell focal lengths" in summary["doubts"][0]
+    assert "do not tell focal lengths" in summary["verdict"]["reasons"][0]
 
 
 @pytest.mark.usefixtures("runaway")
 def test_without_retry_a_model_with_cameras_that_cannot_be_is_doubted(tmp_path):
     settings = ReconstructionSettings(refine_keypoints=False, retry=False)
     result = reconstruct(**photographs(tmp_path, "straight ahead"), settings=settings)
-    assert any("4 of 4 cameras cannot be" in line and "58.9 times" in line for line in result.doubts)
+    assert any("4 of 4 cameras cannot be" in line and "58.9 times" in line for line in result.verdict.reasons)
 
 
 def test_a_model_whose_images_see_next_to_no_points_is_refused(tmp_path):
@@ -135,7 +135,7 @@ def model():
 
 def doubts(model, **changes):
     summary = dataclasses.replace(summarize(model), reprojection_error=0.5, **changes)
-    return find_doubts(model, summary, {i: copy.copy(c) for i, c in model.cameras.items()})
+    return judge(model, summary, None, {i: copy.copy(c) for i, c in model.cameras.items()}).reasons
 
 
 def test_a_sane_model_has_no_doubts(model):
@@ -146,16 +146,16 @@ def test_doubts_name_the_focal_length_and_the_distortion(model):
     before = {i: copy.copy(camera) for i, camera in model.cameras.items()}
     camera = model.camera(min(model.cameras))
     camera.params = [37.7 * max(camera.width, camera.height), *camera.params[1:3], -2208]
-    (line,) = find_doubts(model, dataclasses.replace(summarize(model), reprojection_error=0.5), before)
+    (line,) = judge(model, dataclasses.replace(summarize(model), reprojection_error=0.5), None, before).reasons
     assert line.startswith("1 of 6 cameras cannot be")
     assert "37.7 times its larger side" in line
     assert "-2.21e+03" in line
 
 
 def test_an_error_beyond_what_one_observation_may_have_is_a_doubt(model):
-    (line,) = find_doubts(model, dataclasses.replace(summarize(model), reprojection_error=67.0))
+    (line,) = judge(model, dataclasses.replace(summarize(model), reprojection_error=67.0)).reasons
     assert "67.0 px" in line
-    assert find_doubts(model, dataclasses.replace(summarize(model), reprojection_error=MAX_ERROR)) == ()
+    assert judge(model, dataclasses.replace(summarize(model), reprojection_error=MAX_ERROR)) == Verdict()
 
 
 def test_known_intrinsics_are_no_reason_to_drop_an_image():
@@ -180,13 +180,13 @@ def test_an_image_of_a_known_long_lens_stays(model):
 def test_hlocs_calls_say_doubts_too(tmp_path, caplog, monkeypatch, step):
     arguments = photographs(tmp_path, "straight ahead")
     module = {"reconstruction": reconstruction, "triangulation": triangulation}[step]
-    monkeypatch.setattr(module, "find_doubts", lambda *rest: ("it is upside down",))
+    monkeypatch.setattr(module, "judge", lambda *rest: Verdict("doubtful", ("it is upside down",)))
     rest = [arguments[key] for key in ("images", "pairs", "features", "matches")]
     if step == "triangulation":
         settings = ReconstructionSettings(refine_keypoints=False)
         model = reconstruct(**{**arguments, "output": tmp_path / "posed"}, settings=settings)
-        assert model.doubts == ()
+        assert model.verdict.kind == "consistent"
         rest.insert(0, tmp_path / "posed")
     module.main(tmp_path / "hloc", *rest)
     assert "doubtful: it is upside down" in caplog.text
-    assert json.loads((tmp_path / "hloc" / "summary.json").read_text())["doubts"] == ["it is upside down"]
+    assert json.loads((tmp_path / "hloc" / "summary.json").read_text())["verdict"]["reasons"] == ["it is upside down"]

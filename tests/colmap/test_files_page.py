@@ -31,7 +31,7 @@ def test_models_and_logs_have_the_names_of_the_page(tmp_path):
     named = set(re.findall(r"`(\w+\.(?:bin|ply|db|json))`", section("Models")))
     assert {path.name for path in (tmp_path / "sfm").iterdir()} == named
     summary = json.loads((tmp_path / "sfm" / "summary.json").read_text())
-    assert {"model", "settings", "left_out", "doubts", "versions"} <= summary.keys()
+    assert {"model", "settings", "left_out", "verdict", "versions"} <= summary.keys()
     assert all(f"`{key}`" in section("Models") for key in summary if key != "refined_keypoints")
 
     (tmp_path / "out").mkdir()

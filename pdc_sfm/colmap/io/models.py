@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pycolmap
@@ -46,24 +46,39 @@ class ModelSummary:
 
 
 @dataclasses.dataclass(frozen=True)
-class MappingResult:
-    """A new model, what of the input it does not use (a line for each reason), and what else one should know.
+class Verdict:
+    """What a map says of itself after a self-check. "consistent" is no proof: nothing that was looked at speaks against it."""
 
-    `doubts` are reasons why the model may be nonsense.
-    """
+    kind: Literal["consistent", "doubtful", "falls apart"] = "consistent"
+    reasons: tuple[str, ...] = ()  # why not, a line each, with what to do
+    images: tuple[str, ...] = ()  # that are in doubt
+    parts: tuple[tuple[str, ...], ...] = ()  # images that hold together, where the map falls apart
+
+    def __str__(self) -> str:
+        if self.kind == "consistent":
+            return "the map is consistent: its verified pairs agree with it, and hold it together"
+        reasons = f"for {len(self.reasons)} reasons" if len(self.reasons) > 1 else "for the reason"
+        what = "IS DOUBTFUL" if self.kind == "doubtful" else "FALLS APART"
+        return f"THIS MODEL {what}, {reasons} above: look at it before you use it (pdc-sfm view)"
+
+
+@dataclasses.dataclass(frozen=True)
+class MappingResult:
+    """A new model, what of the input it does not use (a line for each reason), what else one should know, and how far to
+    trust it."""
 
     model: pycolmap.Reconstruction
     summary: ModelSummary
     left_out: tuple[str, ...]
     remarks: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
+    verdict: Verdict = Verdict()
 
     def warn(self) -> None:
         """Log what was left out, and why the model may be nonsense."""
         for line in self.left_out:
             log.warning(f"left out: {line}")
-        for line in self.doubts:
-            log.warning(f"doubtful: {line}")
+        for line in self.verdict.reasons:
+            log.warning(f"{self.verdict.kind}: {line}")
 
 
 def load_model(path: Path | str) -> pycolmap.Reconstruction:

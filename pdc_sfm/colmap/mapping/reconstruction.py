@@ -24,7 +24,6 @@ from pdc_sfm.colmap.io.models import (
     summarize,
     write_model,
 )
-from pdc_sfm.colmap.mapping.doubts import find_doubts
 from pdc_sfm.colmap.mapping.mappers import (
     FEWEST,
     Cameras,
@@ -35,6 +34,7 @@ from pdc_sfm.colmap.mapping.mappers import (
     read_cameras,
 )
 from pdc_sfm.colmap.mapping.two_stage import subsample_matches, triangulate_all
+from pdc_sfm.colmap.mapping.verdict import judge
 from pdc_sfm.colmap.mapping.verification import VerificationSettings, unverified, verify_by_estimation
 from pdc_sfm.colmap.options import pipeline_options, thread_count
 from pdc_sfm.colmap.quiet import colmap_log
@@ -118,15 +118,15 @@ def reconstruct(
         model, others = job.finish(models[0], settings.camera.refine and not held), models[1:]
         drop_bad_images(model, cameras)
         summary = summarize(model, inputs.listed)
-        doubts = find_doubts(model, summary, cameras, held)
+        verdict = judge(model, summary, folder / "database.db", cameras, held)
         remarks = _remarks(model, others, inputs.names) + _camera_remarks(model, settings.camera)
-        notes = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks, "doubts": doubts}
-        notes |= {"inputs": named(images, features), **job.notes}
+        notes = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks}
+        notes |= {"verdict": dataclasses.asdict(verdict), "inputs": named(images, features), **job.notes}
         save_model(folder, model, summary, notes, settings.keep_outliers)
         for number, other in enumerate(others, start=1):
             (folder / "models" / str(number)).mkdir(parents=True)
             write_model(folder / "models" / str(number), other)
-    return MappingResult(model, summary, inputs.left_out, remarks, doubts)
+    return MappingResult(model, summary, inputs.left_out, remarks, verdict)
 
 
 def _as_guessed(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:

@@ -24,7 +24,8 @@ from pdc_sfm.colmap.io.models import (
     save_model,
     summarize,
 )
-from pdc_sfm.colmap.mapping.doubts import find_doubts
+from pdc_sfm.colmap.mapping.known_poses import judge_poses
+from pdc_sfm.colmap.mapping.verdict import join_verdicts, judge
 from pdc_sfm.colmap.mapping.verification import (
     VerificationSettings,
     unverified,
@@ -106,9 +107,11 @@ def triangulate(
             bundle = points_only(options.get_global_bundle_adjustment())
             notes["refined_keypoints"] = dataclasses.asdict(refine_keypoints(model, Path(images), bundle, rounds=1))
         summary = summarize(model, len(posed))
-        notes["doubts"] = doubts = find_doubts(model, summary)
+        poses = judge_poses(model, folder / "database.db", settings.verification, settings.seed)
+        verdict = join_verdicts(judge(model, summary), poses)
+        notes["verdict"] = dataclasses.asdict(verdict)
         save_model(folder, model, summary, notes, settings.keep_outliers)
-    return MappingResult(model, summary, inputs.left_out, doubts=doubts)
+    return MappingResult(model, summary, inputs.left_out, verdict=verdict)
 
 
 def _fill_database(

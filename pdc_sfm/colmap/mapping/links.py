@@ -1,0 +1,139 @@
+"""What holds a map together: the links between its parts, what supports each, and what speaks against it.
+
+The verified pairs that the model explains make a graph of its images; its maximum spanning tree has the fewest links without
+which the map falls in two, and the strongest. A true link is supported by pairs that cover much of their images. A false one
+(things that look alike, a patch of smooth flow) covers little, or pairs as strong as itself contradict it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from pdc_sfm.colmap.mapping.evidence import PairEvidence
+
+# Cells (of `evidence.GRID`) that the strongest pair across a link covers, at least: one in fifteen of a 4:3 image. Development
+# half of benchmarks/honesty.py: 412 and more in right maps, 29 to 102 where two parts of a map were joined by mistake.
+MIN_CELLS = 200
+MIN_SHARE = 0.2  # ... or this share of the cells that have keypoints in a middle image, where those are few
+ALONE = 2.0  # times as many where no second pair confirms it
+# Cells of the strongest pair that contradicts a link, by those of the strongest that supports it: up to .26 in right maps
+# there, .81 and more in wrong ones.
+MAX_AGAINST = 0.45
+EXPLAINED = 0.5  # of its matches, for a pair to support what the model says, not to contradict it
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """What ties a part of the map to the rest."""
+
+    pair: PairEvidence  # the strongest across it
+    pairs: int  # that support it
+    against: PairEvidence | None  # the strongest that contradicts it
+    part: frozenset[int]  # image ids of the smaller side
+    needed: float  # cells that prove it
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether too little supports it."""
+        return self.pair.explained_cells < self.needed * (ALONE if self.pairs == 1 else 1.0)
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether a pair nearly as strong as the strongest of the link says otherwise."""
+        return self.against is not None and self.against.cells > MAX_AGAINST * self.pair.explained_cells
+
+
+def supports(pair: PairEvidence) -> bool:
+    """Whether the model explains most of a pair."""
+    return pair.explained >= EXPLAINED
+
+
+def needed_cells(pairs: Sequence[PairEvidence]) -> float:
+    """Cells that a pair must cover to prove a link of this map."""
+    return min(MIN_CELLS, MIN_SHARE * float(np.median([pair.occupied for pair in pairs]))) if pairs else MIN_CELLS
+
+
+def connected_parts(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[frozenset[int]]:
+    """Images that pairs connect, the largest part first."""
+    part = {image: {image} for image in images}
+    for pair in pairs:
+        small, large = sorted((part[pair.first], part[pair.second]), key=len)
+        if small is not large:
+            large |= small
+            part.update(dict.fromkeys(small, large))
+    distinct = {id(members): members for members in part.values()}.values()
+    return sorted((frozenset(members) for members in distinct), key=lambda members: (-len(members), min(members)))
+
+
+def find_links(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[Link]:
+    """The links of a map, the weakest first."""
+    tree = _Tree(images, sorted(filter(supports, pairs), key=lambda pair: -pair.explained_cells))
+    count = dict.fromkeys(tree.edges, 0)
+    against: dict[int, PairEvidence] = {}
+    for pair in pairs:
+        for edge in tree.path(pair.first, pair.second):
+            if supports(pair):
+                count[edge] += 1
+            elif edge not in against or pair.cells > against[edge].cells:
+                against[edge] = pair
+    needed = needed_cells(pairs)
+    found = [
+        Link(tree.edges[edge], count[edge], against.get(edge), tree.smaller_side(edge), needed) for edge in tree.edges
+    ]
+    return sorted(found, key=lambda link: link.pair.explained_cells)
+
+
+class _Tree:
+    """The maximum spanning forest of pairs, the strongest given first. An edge is named by its lower image."""
+
+    def __init__(self, images: Collection[int], pairs: Sequence[PairEvidence]):
+        neighbors: dict[int, dict[int, PairEvidence]] = {image: {} for image in images}
+        part = {image: {image} for image in images}
+        for pair in pairs:
+            small, large = sorted((part[pair.first], part[pair.second]), key=len)
+            if small is not large:
+                neighbors[pair.first][pair.second] = neighbors[pair.second][pair.first] = pair
+                large |= small
+                part.update(dict.fromkeys(small, large))
+        self._parent: dict[int, int] = {}
+        self._depth: dict[int, int] = {}
+        self._root: dict[int, int] = {}
+        self._order: list[int] = []
+        self.edges: dict[int, PairEvidence] = {}
+        for root in sorted(images):
+            if root not in self._depth:
+                self._hang(root, neighbors)
+
+    def _hang(self, root: int, neighbors: dict[int, dict[int, PairEvidence]]) -> None:
+        self._depth[root], waiting = 0, [root]
+        while waiting:
+            image = waiting.pop()
+            self._root[image] = root
+            self._order.append(image)
+            for other, pair in neighbors[image].items():
+                if other not in self._depth:
+                    self._depth[other], self._parent[other], self.edges[other] = self._depth[image] + 1, image, pair
+                    waiting.append(other)
+
+    def path(self, first: int, second: int) -> list[int]:
+        """The edges between two images; none if nothing connects them."""
+        edges: list[int] = []
+        if self._root[first] != self._root[second]:
+            return edges
+        while first != second:
+            first, second = sorted((first, second), key=lambda image: -self._depth[image])
+            edges.append(first)
+            first = self._parent[first]
+        return edges
+
+    def smaller_side(self, edge: int) -> frozenset[int]:
+        """The images on one side of an edge, the side with fewer."""
+        below = {edge}
+        for image in self._order:  # parents come before children
+            if self._parent.get(image) in below:
+                below.add(image)
+        whole = {image for image in self._order if self._root[image] == self._root[edge]}
+        return frozenset(min(below, whole - below, key=len))

@@ -1,0 +1,200 @@
+"""A map says so when it is wrong: parts joined by a patch, images that strong pairs contradict, known poses that are off."""
+
+import json
+
+import numpy as np
+import pycolmap
+import pytest
+from projections import Scene, make_scene, write_features, write_images, write_matches, write_model, write_pairs
+from scipy.spatial.transform import Rotation
+
+from pdc_sfm.cli import main as cli
+from pdc_sfm.colmap.io.models import load_model
+from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, cell_numbers, explained_matches, weigh_pairs
+from pdc_sfm.colmap.mapping.links import connected_parts, find_links
+from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
+from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
+
+QUICK = ReconstructionSettings(refine_keypoints=False, threads=1)
+HERE, THERE = ([f"{place}{number}.png" for number in range(4)] for place in ("here", "there"))
+
+
+def two_places(poster: int = 60) -> Scene:
+    """Two places that have nothing in common but a poster of so many points, small and in the middle of both."""
+    here, there = make_scene(HERE, points=1500, seed=1, vary=0), make_scene(THERE, points=1500, seed=2, vary=0)
+    rng = np.random.default_rng(3)
+    patch = np.c_[rng.uniform(-0.2, 0.2, (poster, 2)), rng.uniform(5.8, 6.2, poster)]
+    joint = Scene({}, {}, np.r_[here.points, there.points, patch], {}, {})
+    for scene, start in ((here, 0), (there, 1500)):
+        for name in scene.names:
+            camera, pose = scene.cameras[name], scene.poses[name]
+            pixels = np.asarray(camera.img_from_cam(patch @ pose[:, :3].T + pose[:, 3]))
+            joint.cameras[name], joint.poses[name] = camera, pose
+            joint.visible[name] = np.r_[scene.visible[name] + start, 3000 + np.arange(poster)]
+            joint.keypoints[name] = np.r_[scene.keypoints[name], (pixels - 0.5).astype(np.float32)]
+    return joint
+
+
+def files(scene: Scene, folder, pairs=None) -> dict:
+    pairs = pairs or scene.pairs()
+    return dict(
+        images=write_images(scene, folder / "images"),
+        pairs=write_pairs(folder / "pairs.txt", pairs),
+        features=write_features(scene, folder / "features.h5"),
+        matches=write_matches(scene, folder / "matches.h5", pairs),
+        output=folder / "sfm",
+    )
+
+
+def words(arguments: dict) -> list[str]:
+    return [word for key, value in arguments.items() for word in (f"--{key}", str(value))]
+
+
+def test_a_right_map_is_consistent_and_says_so(tmp_path, capsys):
+    arguments = files(make_scene(HERE, points=1500, vary=0), tmp_path)
+    assert cli(["reconstruct", *words(arguments), "--strict", "refine_keypoints=false"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("the map is consistent")
+    said = json.loads((arguments["output"] / "summary.json").read_text())["verdict"]
+    assert said == {"kind": "consistent", "reasons": [], "images": [], "parts": []}
+
+
+def moved(scene: Scene, names, model: pycolmap.Reconstruction) -> pycolmap.Reconstruction:
+    """A model with some cameras a quarter turn further round than they are."""
+    turn = np.eye(4)
+    turn[:3, :3] = Rotation.from_euler("y", 40, degrees=True).as_matrix()
+    turn[:3, 3] = np.array([0, 0, 6.0]) - turn[:3, :3] @ [0, 0, 6.0]
+    for image in model.images.values():
+        if image.name in names:
+            pose = np.r_[scene.poses[image.name], [[0, 0, 0, 1]]] @ turn
+            model.frame(image.frame_id).rig_from_world = pycolmap.Rigid3d(pose[:3])
+    return model
+
+
+@pytest.fixture
+def model_and_database(tmp_path):
+    """A scene, its true cameras as a model, and a database of its verified pairs with the same ids."""
+
+    def make(scene):
+        arguments = files(scene, tmp_path)
+        reference = write_model(scene, tmp_path / "true")
+        settings = TriangulationSettings(refine_keypoints=False, geometry="none", two_view_tracks=True)
+        triangulate(reference, **{**arguments, "output": tmp_path / "posed"}, settings=settings)
+        return load_model(reference), tmp_path / "posed" / "database.db"
+
+    return make
+
+
+def test_the_true_cameras_explain_all_pairs(model_and_database):
+    model, database = model_and_database(make_scene(HERE, points=1500, vary=0))
+    pairs = list(weigh_pairs(model, database))
+    assert len(pairs) == 6
+    assert min(pair.explained for pair in pairs) > 0.999
+    assert all(200 < pair.cells == pair.explained_cells <= pair.occupied for pair in pairs)
+    assert not any(link.is_weak or link.is_contradicted for link in find_links(model.reg_image_ids(), pairs))
+
+
+def test_an_image_that_stands_elsewhere_than_its_pairs_say_is_contradicted(model_and_database):
+    scene = make_scene(HERE, points=1500, vary=0)
+    model, database = model_and_database(scene)
+    pairs = list(weigh_pairs(moved(scene, HERE[3:], model), database))
+    parts = connected_parts(model.reg_image_ids(), [pair for pair in pairs if pair.explained >= 0.5])
+    assert [len(part) for part in parts] == [3, 1]
+
+
+RING = [(number, (number + 1) % 8) for number in range(8)]
+
+
+def evidence(first, second, cells, explained=1.0, occupied=2000) -> PairEvidence:
+    return PairEvidence(first, second, 2 * cells, cells, explained, round(explained * cells), occupied)
+
+
+def test_a_ring_of_strong_pairs_has_no_doubtful_link_whatever_small_pairs_say():
+    pairs = [evidence(a, b, 900) for a, b in RING] + [evidence(1, 5, 80, 0.0), evidence(2, 6, 120, 0.1)]
+    links = find_links(range(8), pairs)
+    assert len(links) == 7
+    assert not any(link.is_weak or link.is_contradicted for link in links)
+
+
+def test_a_strong_pair_that_is_not_explained_contradicts_the_link_it_crosses():
+    pairs = [evidence(0, 1, 900), evidence(1, 2, 900), evidence(2, 3, 400), evidence(1, 3, 300, 0.0)]
+    (link,) = (link for link in find_links(range(4), pairs) if link.is_contradicted)
+    assert link.part == {3}
+    assert (link.against.first, link.against.second) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("cells", "second", "weak"), [(90, 80, True), (250, 240, False), (250, 0, True), (450, 0, False)]
+)
+def test_a_link_needs_covered_cells_and_more_if_nothing_confirms_it(cells, second, weak):
+    pairs = [evidence(a, b, 900) for a, b in ((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5))] + [evidence(2, 3, cells)]
+    pairs += [evidence(1, 4, second)] if second else []
+    first = find_links(range(6), pairs)[0]
+    assert first.is_weak == weak
+    assert len(first.part) == 3
+
+
+def test_where_images_have_few_keypoints_fewer_cells_prove_a_link():
+    pairs = [evidence(0, 1, 150, occupied=400), evidence(1, 2, 100, occupied=400), evidence(0, 2, 100, occupied=400)]
+    assert not any(link.is_weak for link in find_links(range(3), pairs))
+
+
+def test_cells_are_a_64th_of_the_longer_side():
+    camera = pycolmap.Camera(model="SIMPLE_PINHOLE", width=1024, height=768, params=(900, 512, 384))
+    points = np.array([[0.5, 0.5], [15.9, 15.9], [16.1, 0.5], [1023.9, 767.9]])
+    numbers = cell_numbers(points, camera)
+    assert numbers[0] == numbers[1]
+    assert len(set(numbers.tolist())) == 3
+    assert GRID * 16 == 1024
+
+
+@pytest.mark.parametrize(("change", "share"), [("none", 1.0), ("behind", 0.0), ("turned", 0.0), ("same place", 1.0)])
+def test_matches_are_explained_near_their_lines_and_before_the_cameras(change, share):
+    rng = np.random.default_rng(0)
+    points = np.c_[rng.uniform(-2, 2, (200, 2)), rng.uniform(4, 9, 200)]
+    rotation, translation = Rotation.from_rotvec([0.1, -0.3, 0.2]).as_matrix(), np.array([0.5, 0.2, -0.3])
+    if change == "same place":
+        translation = np.zeros(3)
+    rays = [seen[:, :2] / seen[:, 2:] for seen in (points, points @ rotation.T + translation)]
+    translation = -translation if change == "behind" else translation
+    rotation = rotation @ Rotation.from_rotvec([0, 0.5, 0]).as_matrix() if change == "turned" else rotation
+    assert explained_matches(rotation, translation, *rays, (0.01, 0.01)).mean() == pytest.approx(share, abs=0.1)
+
+
+def test_known_poses_that_contradict_the_matches_are_noticed(tmp_path):
+    scene = make_scene(HERE, points=1500, vary=0)
+    arguments, settings = files(scene, tmp_path), TriangulationSettings(refine_keypoints=False, two_view_tracks=True)
+    right = triangulate(write_model(scene, tmp_path / "true"), **arguments, settings=settings)
+    assert right.verdict.kind == "consistent"
+    rng = np.random.default_rng(0)
+    for name in scene.names:  # 2 degrees and 4 cm
+        axis, shift = rng.normal(size=3), rng.normal(size=3)
+        turn = Rotation.from_rotvec(np.radians(2) * axis / np.linalg.norm(axis)).as_matrix()
+        scene.poses[name] = turn @ scene.poses[name]
+        scene.poses[name][:, 3] += 0.04 * shift / np.linalg.norm(shift)
+    off = triangulate(write_model(scene, tmp_path / "off"), **arguments, settings=settings)
+    assert off.verdict.kind == "doubtful"
+    assert "the known poses contradict" in off.verdict.reasons[-1]
+
+
+def test_one_known_pose_that_is_off_is_named(tmp_path):
+    names = [f"{number}.png" for number in range(8)]
+    scene = make_scene(names, points=1500, vary=0)
+    arguments, settings = files(scene, tmp_path), TriangulationSettings(refine_keypoints=False, two_view_tracks=True)
+    turn = Rotation.from_euler("x", 5, degrees=True).as_matrix()
+    scene.poses[names[2]] = turn @ scene.poses[names[2]]
+    off = triangulate(write_model(scene, tmp_path / "off"), **arguments, settings=settings)
+    assert off.verdict.images == (names[2],)
+
+
+def test_two_places_that_share_a_poster_fall_apart(tmp_path, capsys):
+    arguments = files(two_places(), tmp_path)
+    result = reconstruct(**arguments, settings=QUICK)
+    together = {image.name[0] for image in result.model.images.values() if image.has_pose} == {"h", "t"}
+    assert not (together and result.verdict.kind == "consistent")
+    assert result.verdict.kind == "falls apart"
+    assert sorted(map(len, result.verdict.parts)) == [4, 4]
+    assert (
+        cli(["reconstruct", *words({**arguments, "output": tmp_path / "again"}), "--strict", "refine_keypoints=false"])
+        == 1
+    )
+    assert capsys.readouterr().err.splitlines()[-1].startswith("THIS MODEL FALLS APART")

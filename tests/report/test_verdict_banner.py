@@ -1,0 +1,36 @@
+"""The report says first of all whether the map can be trusted."""
+
+import json
+
+import pytest
+
+from pdc_sfm.report.overview import overview
+from pdc_sfm.report.run_data import Run
+
+DOUBT = {"kind": "doubtful", "reasons": ["pairs disagree on <b>"], "images": ["7.jpg"], "parts": []}
+APART = {
+    "kind": "falls apart",
+    "reasons": ["little holds"],
+    "images": ["7.jpg"],
+    "parts": [["1.jpg", "2.jpg"], ["7.jpg"]],
+}
+FINE = {"kind": "consistent", "reasons": [], "images": [], "parts": []}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said", "unsaid"),
+    [
+        (DOUBT, ["This map is doubtful", "pairs disagree on &lt;b&gt;", "In doubt: 7.jpg"], ["Parts that hold"]),
+        (APART, ["This map falls apart", "2 images: 1.jpg, 2.jpg", "1 images: 7.jpg"], ["doubtful"]),
+        (FINE, ["consistent"], ["alarm", "doubt"]),
+        (None, [], ["alarm", "doubt", "consistent"]),
+    ],
+)
+def test_the_overview_begins_with_the_verdict(tmp_path, verdict, said, unsaid):
+    (tmp_path / "sfm").mkdir()
+    (tmp_path / "sfm" / "summary.json").write_text(
+        json.dumps({"model": {}, **({"verdict": verdict} if verdict else {})})
+    )
+    content = overview(Run(tmp_path)).content
+    assert all(words in content for words in said)
+    assert not any(words in content for words in unsaid)
