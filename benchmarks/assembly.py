@@ -40,7 +40,7 @@ GRID = np.stack(np.meshgrid(np.arange(1.5, SIZE[0], 4), np.arange(1.5, SIZE[1], 
 FOOTPRINT = 140.0  # pixels from one camera to the next: those that are paired see about a third of each other's image
 SOME = np.arange(4000, dtype=np.int32)
 PARTNERS = 20  # nearest cameras of each, so that an image has 24 pairs; 26 in pairs-db-covis20
-PARTS = "transfer fuse_tracks add_new confirmed vote link read_image select write_keypoints write_matches".split()
+PARTS = "propagate fuse_tracks add_new confirmed vote link read select write_keypoints write_matches".split()
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,18 @@ class Timed(Threads):
             return result
 
         return super().map(timed, items, most)
+
+    def begin(self, function, *args):
+        if self._pool is not None:  # it may be for another process, whose time is not ours
+            return super().begin(function, *args)
+        return super().begin(timed_call, function, *args)
+
+
+def timed_call(function, *args):
+    start = time.process_time()
+    result = function(*args)
+    Timed.worked += time.process_time() - start
+    return result
 
 
 def simulate(folder: Path, images: int, most: int, seed: int = 0) -> RawStore:

@@ -42,6 +42,10 @@ class RawMatches:
             index = np.flatnonzero(index)  # taking whole rows is several times faster than masking them
         return RawMatches(*(np.take(a, index, 0) for a in (self.keypoints0, self.keypoints1, self.scores)))
 
+    def above(self, score: float) -> RawMatches:
+        """Those of at least this score."""
+        return self.select(self.scores >= score) if score > 0 else self
+
     @staticmethod
     def empty() -> RawMatches:
         return RawMatches(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0))

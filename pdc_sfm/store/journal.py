@@ -15,7 +15,7 @@ import shutil
 import struct
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -110,6 +110,13 @@ class RawStore:
         points0, points1, scores = np.split(values, [2 * place.matches, 4 * place.matches])
         matches = RawMatches(points0.reshape(-1, 2), points1.reshape(-1, 2), scores)
         return matches.swapped() if reverse else matches
+
+    def part(self, pairs: Iterable[tuple[str, str]]) -> RawStore:
+        """Some finished pairs, to read in another process: small to send there, and nothing is read to make it."""
+        part = object.__new__(type(self))
+        part.folder, part._file = self.folder, None
+        part._places = {pair if pair in self._places else pair[::-1]: self._place(pair)[0] for pair in pairs}
+        return part
 
     def append(self, pair: tuple[str, str], matches: RawMatches | MatchCount, sizes: tuple[Size, Size]) -> None:
         """Add the matches of a pair and its images' sizes; on return they survive the end of this process."""

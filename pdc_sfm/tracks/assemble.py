@@ -26,6 +26,8 @@ from pdc_sfm.tracks.hloc_tracks import Job, write_hloc_tracks
 from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.threads import Threads
 
+MANY_MATCHES = 2_000_000  # of all pairs: they take a core more than a second, in which a process has started
+
 
 @dataclass(frozen=True)
 class Outputs:
@@ -61,7 +63,8 @@ def aggregate(
 ) -> Summary | None:
     """Write both files from the raw matches of `pairs`; None if that was done before.
 
-    Without `threads` there are as many as cores; they change nothing but the time.
+    Without `threads` there are as many as cores, each with a process if that is worth its start; they change nothing but
+    the time.
     """
     check_keys(pairs)
     previous = read_record(outputs.matches)
@@ -81,7 +84,7 @@ def aggregate(
     with (
         new_h5(outputs.matches) as match_file,
         new_h5(outputs.features) as feature_file,
-        Threads(threads) as pool,
+        Threads(threads, sum(map(raw.count, done)) >= MANY_MATCHES) as pool,
     ):
         _keep_others(outputs.features, names, feature_file)
         _copy_fixed(fixed, outputs.features, feature_file)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.progress import progress
+from pdc_sfm.store.journal import RawStore
 from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.store.readers import FeatureFile
 from pdc_sfm.store.writers import write_matches
@@ -28,6 +29,7 @@ from pdc_sfm.tracks.hloc_tracks import IMAGES_AHEAD, OPEN_IMAGES, Job, link_all,
 from pdc_sfm.tracks.propagation import propagate
 from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.spill_cache import SpillCache
+from pdc_sfm.tracks.threads import Awaited
 from pdc_sfm.tracks.voting import VotedKeypoints
 
 REACH = 0.02  # of the larger side: no match farther away tells where a point goes
@@ -37,8 +39,8 @@ def write_flow_tracks(job: Job) -> int:
     """Write keypoints and matches. Returns the number of matches."""
     carrier, order, total = _Carrier(job), image_order(job.done, job.fixed), 0
     seen = job.threads.map(carrier.look_at, order, IMAGES_AHEAD)
-    for name, view in zip(progress(order, "tracks", "image"), seen):
-        total += carrier.add(name, view)
+    for i, (name, view) in enumerate(zip(progress(order, "tracks", "image"), seen)):
+        total += carrier.add(name, view, order[i + 1 : i + 1 + IMAGES_AHEAD])
     for name in job.free():
         if name not in carrier.pairs_of:  # an image none of whose pairs could be matched
             job.write_keypoints(name, np.zeros((0, 2)), np.zeros(0), None)
@@ -65,7 +67,6 @@ class _View:
     """What the raw matches alone say of an image."""
 
     size: Size
-    matches: dict[str, RawMatches]  # by partner, the image's points first
     votes: VotedKeypoints  # where keypoints may begin; none in a query
     distance: float  # no two keypoints nearer than this
 
@@ -79,32 +80,41 @@ class _Carrier:
         self.written: set[Pair] = set()
         self.tracks = 0  # begun so far
         self.known = SpillCache(Path(job.match_file.filename).parent, OPEN_IMAGES)
+        self.coming: dict[tuple[str, str], Awaited[PropagatedKeypoints]] = {}  # (from, into): begun early
         self.waiting = {name: len(pairs) for name, pairs in self.pairs_of.items()}
         self.fixed = functools.lru_cache(OPEN_IMAGES)(self._read_fixed)
         self.fixed_tracks: dict[str, int] = {}
 
     def look_at(self, name: str) -> _View:
-        """Read an image's matches and let them vote: needs nothing of the images before."""
-        job, settings = self.job, self.job.settings
-        matches, size = job.read_image(name, self.pairs_of[name])
+        """Let an image's matches vote: needs nothing of the images before."""
+        job, settings, pairs = self.job, self.job.settings, self.pairs_of[name]
+        size = job.size_of(name, pairs)
         assert size is not None  # an image in the order has a pair
-        if job.is_query(name, self.pairs_of[name]):
-            return _View(size, matches, VotedKeypoints.none(), 0)
-        matches = {other: some.select(some.scores >= settings.min_score) for other, some in matches.items()}
-        votes = vote(matches.values(), settings.max_error, settings.cell_size)
-        return _View(size, matches, votes, spacing(votes.points, size, settings))
+        if job.is_query(name, pairs):
+            return _View(size, VotedKeypoints.none(), 0)
+        rule = settings.max_error, settings.cell_size, settings.min_score
+        votes = job.threads.compute(vote, job.raw.part(pairs), name, pairs, *rule)
+        return _View(size, votes, spacing(votes.points, size, settings))
 
-    def add(self, name: str, view: _View) -> int:
-        """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches."""
+    def add(self, name: str, view: _View, following: Sequence[str]) -> int:
+        """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches.
+
+        What it gives to the `following` images begins early, as soon as they are following.
+        """
         job = self.job
         known = [pair for pair in self.pairs_of[name] if self._is_known(_other(pair, name))]
-        propagated = self._propagated(name, view, [_other(pair, name) for pair in known])
+        begun = [self._propagated(_other(pair, name), name) for pair in known]
+        propagated = [one.result() for one in begun]
         image = self._keypoints(name, view, propagated)
-        job.write_keypoints(name, image.points, image.scores, view.size)
         self.known[name] = image
-        total, _ = 0, image.by_track  # sorted once, before threads use it
-        found = job.threads.map(lambda source: confirmed(source, image, job.settings.max_error), propagated)
-        for pair, (matches, scores) in zip(known, found):
+        for later in following:
+            for other in (_other(pair, later) for pair in self.pairs_of[later]):
+                if other in self.known and (other, later) not in self.coming:
+                    self.coming[other, later] = self._begin(other, later, self.known[other])
+        job.write_keypoints(name, image.points, image.scores, view.size)
+        total = 0
+        for pair, source in zip(known, propagated):
+            matches, scores = confirmed(source, image, job.settings.max_error)
             write_matches(job.match_file, *pair, matches if pair[1] == name else matches[:, ::-1], scores)
             self.written.add(pair)
             total += len(matches)
@@ -120,17 +130,15 @@ class _Carrier:
         self.tracks += len(view.votes)
         return image
 
-    def _propagated(self, name: str, view: _View, others: list[str]) -> list[PropagatedKeypoints]:
-        """The keypoints of images before, propagated into this one by the matches of their pairs."""
-        images = {other: self.known[other] if other in self.known else self.fixed(other) for other in others}
+    def _propagated(self, other: str, name: str) -> Awaited[PropagatedKeypoints]:
+        """The keypoints of an image before in this one: begun early, unless they are fixed, which are numbered now."""
+        found = self.coming.pop((other, name), None)
+        return found or self._begin(other, name, self.known[other] if other in self.known else self.fixed(other))
 
-        def bring(other: str) -> PropagatedKeypoints:
-            reach = REACH * max(self.job.raw.sizes((other, name))[0])
-            tracks, order = images[other].by_track  # in this order neighbors come together, and are found sooner
-            found = propagate(view.matches[other].swapped(), images[other].points[order], reach)
-            return PropagatedKeypoints(tracks[found.index], replace(found, index=order[found.index]))
-
-        return list(self.job.threads.map(bring, others))
+    def _begin(self, other: str, name: str, image: TrackPoints) -> Awaited[PropagatedKeypoints]:
+        job, pair = self.job, (other, name)
+        min_score = 0.0 if job.is_query(name, self.pairs_of[name]) else job.settings.min_score
+        return job.threads.begin(_bring, job.raw.part([pair]), pair, min_score, image.points, image.tracks)
 
     def _is_known(self, name: str) -> bool:
         return name in self.known or name in self.job.fixed
@@ -147,6 +155,14 @@ class _Carrier:
             self.tracks += len(points)
         tracks = self.fixed_tracks[name] + np.arange(len(points))
         return TrackPoints(points, np.ones(len(points), np.float32), tracks)
+
+
+def _bring(raw: RawStore, pair: Pair, min_score: float, points: np.ndarray, tracks: np.ndarray) -> PropagatedKeypoints:
+    """Keypoints of the first image of a pair, with their tracks, in its second."""
+    reach = REACH * max(raw.sizes(pair)[0])
+    order = np.argsort(tracks)  # in this order neighbors come together, and are found sooner
+    found = propagate(raw.read(pair).above(min_score), points[order], reach)
+    return PropagatedKeypoints(tracks[order][found.index], replace(found, index=order[found.index]))
 
 
 def _other(pair: Pair, name: str) -> str:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import h5py
 import numpy as np
 
-from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.progress import progress
 from pdc_sfm.store.journal import RawStore
@@ -68,11 +67,9 @@ class Job:
                 pairs[name].append(pair)
         return pairs
 
-    def read_image(self, name: str, pairs: Sequence[Pair]) -> tuple[dict[str, RawMatches], Size | None]:
-        """All matches of an image by partner, the image's points first; and its size."""
-        partners = [second if first == name else first for first, second in pairs]
-        size = self.raw.sizes((name, partners[0]))[0] if partners else None
-        return {other: self.raw.read((name, other)) for other in partners}, size
+    def size_of(self, name: str, pairs: Sequence[Pair]) -> Size | None:
+        """(width, height), as the pairs of an image have it."""
+        return self.raw.sizes(pairs[0])[pairs[0].index(name)] if pairs else None
 
 
 def write_hloc_tracks(job: Job) -> int:
@@ -82,20 +79,22 @@ def write_hloc_tracks(job: Job) -> int:
     if settings.max_keypoints is None:
         exact = {name for name in free if job.is_query(name, pairs_of[name])}
 
-    def keypoints_of(name: str) -> tuple[VotedKeypoints, Size | None]:
+    def keypoints_of(name: str) -> VotedKeypoints:
         sizes = (0, 0) if name in exact else (settings.max_error, settings.cell_size)
-        matches, image_size = job.read_image(name, pairs_of[name])
-        return vote(matches.values(), *sizes).best(settings.max_keypoints), image_size
+        votes = job.threads.compute(vote, job.raw.part(pairs_of[name]), name, pairs_of[name], *sizes)
+        return votes.best(settings.max_keypoints)
 
     found = job.threads.map(keypoints_of, free, IMAGES_AHEAD)
-    for name, (keypoints, image_size) in zip(progress(free, "keypoints", "image"), found):
-        job.write_keypoints(name, keypoints.points, keypoints.scores, image_size)
+    for name, keypoints in zip(progress(free, "keypoints", "image"), found):
+        job.write_keypoints(name, keypoints.points, keypoints.scores, job.size_of(name, pairs_of[name]))
     return link_all(job, job.pairs, {name: 0.0 if name in exact else settings.max_error for name in job.names})
 
 
-def vote(matches: Iterable[RawMatches], max_error: float, cell_size: float) -> VotedKeypoints:
-    """Keypoints by the votes of all observations of an image, the first of each pair."""
-    matches = list(matches)
+def vote(
+    raw: RawStore, name: str, pairs: Sequence[Pair], max_error: float, cell_size: float, min_score: float = 0.0
+) -> VotedKeypoints:
+    """Keypoints of an image by the votes of all its observations."""
+    matches = [raw.read((name, first if second == name else second)).above(min_score) for first, second in pairs]
     points = np.concatenate([np.zeros((0, 2), np.float32), *(m.keypoints0 for m in matches)])
     scores = np.concatenate([np.zeros(0, np.float32), *(m.scores for m in matches)])
     return vote_keypoints(points, scores, max_error, cell_size)[0]

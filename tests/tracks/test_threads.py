@@ -1,15 +1,23 @@
-"""Assembling with several threads: the same files, what fails is said, and little is done ahead."""
+"""Assembling with several threads or processes: the same files, what fails is said, and little is done ahead."""
 
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 from h5_content import content
 
-from pdc_sfm.errors import FormatError
+from pdc_sfm.errors import FormatError, UserError
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.store.journal import RawStore, open_raw_store
+from pdc_sfm.tracks import assemble
 from pdc_sfm.tracks.assemble import Outputs, aggregate
+from pdc_sfm.tracks.processes import Process
 from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.threads import Threads
 
@@ -34,13 +42,67 @@ def outputs(folder, rule):
     return Outputs(folder / "features.h5", folder / "matches.h5", {}, TrackSettings(rule))
 
 
+@pytest.fixture(params=["threads", "processes"])
+def way(request, monkeypatch):
+    """Processes are for many matches: here they begin with the first."""
+    if request.param == "processes":
+        monkeypatch.setattr(assemble, "MANY_MATCHES", 0)
+    return request.param
+
+
 @pytest.mark.parametrize("rule", ["flow", "hloc"])
-def test_the_number_of_threads_changes_nothing_in_the_files(raw, tmp_path, rule):
+def test_the_number_of_threads_or_processes_changes_nothing_in_the_files(raw, tmp_path, rule, way):
     for threads in (1, 4):
         aggregate(raw, PAIRS, outputs(tmp_path / str(threads), rule), threads=threads)
     one, four = content(tmp_path / "1"), content(tmp_path / "4")
     assert len(one) == 4 * len(NAMES) + 2 * len(PAIRS)
     assert one == four
+    for name in ("features.h5", "matches.h5"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "4" / name).read_bytes()
+
+
+def test_fixed_keypoints_get_the_same_matches_from_processes(raw, tmp_path, monkeypatch):
+    """Images of an earlier run, new ones among themselves, and a query, which is paired with fixed images alone."""
+    monkeypatch.setattr(assemble, "MANY_MATCHES", 0)
+    earlier = [pair for pair in PAIRS if max(pair) < "2.jpg"]
+    later = [pair for pair in PAIRS if "5.jpg" not in pair or min(pair) < "2.jpg"]
+    for threads in (1, 3):
+        aggregate(raw, earlier, outputs(tmp_path / str(threads), "flow"), threads=1)
+        map_ = dataclasses.replace(
+            outputs(tmp_path / str(threads), "flow"), matches=tmp_path / str(threads) / "more.h5"
+        )
+        assert aggregate(raw, later, map_, threads=threads).fixed == 2
+    assert content(tmp_path / "1") == content(tmp_path / "3")
+
+
+def test_damage_met_in_a_process_ends_the_run_and_leaves_no_file(raw, tmp_path, monkeypatch):
+    monkeypatch.setattr(assemble, "MANY_MATCHES", 0)
+    shutil.copytree(raw.folder, tmp_path / "raw")
+    damaged = RawStore(tmp_path / "raw")
+    segment = next((tmp_path / "raw").glob("*.matches"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    segment.write_bytes(content)
+    with pytest.raises(FormatError, match="damaged"):
+        aggregate(damaged, PAIRS, outputs(tmp_path, "flow"), threads=2)
+    assert not list(tmp_path.glob("*.h5"))
+
+
+def test_a_process_that_is_killed_is_said():
+    process = Process()
+    assert process.call(abs, -3) == 3
+    with pytest.raises(UserError, match="killed"):
+        process.call(os.kill, process.call(os.getpid), signal.SIGKILL)
+    process.close()
+
+
+def test_processes_end_with_the_one_that_started_them_even_if_it_is_killed():
+    start = "from pdc_sfm.tracks.processes import Process; p = Process(); print(p.call(abs, -3), flush=True); input()"
+    pipe = subprocess.PIPE
+    parent = subprocess.Popen([sys.executable, "-c", start], stdin=pipe, stdout=pipe, stderr=pipe)
+    assert parent.stdout.readline() == b"3\n"
+    parent.kill()
+    assert parent.communicate(timeout=60)[1] == b""  # of both: the end comes when neither is left
 
 
 @pytest.mark.parametrize("rule", ["flow", "hloc"])
