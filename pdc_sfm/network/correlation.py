@@ -24,15 +24,6 @@ def global_correlation(reference: Tensor, query: Tensor) -> Tensor:
     return products.view(batch, -1, height, width)
 
 
-def local_correlation(reference: Tensor, query: Tensor, radius: int = 4) -> Tensor:
-    """out[(dy+r)*(2r+1) + dx+r](y, x) = mean over channels of reference(y, x) * query(y+dy, x+dx), zeros outside.
-
-    (B, C, H, W) twice -> (B, (2r+1)^2, H, W), in channels-last memory.
-    """
-    tiles = Tiles.of(query, radius)
-    return tiles.windows(tiles.products(reference))
-
-
 def cut_mean(maps: Tensor, scale: float = 1.0) -> Tensor:
     """As `cut`, divided by the number of channels: products with it are means over channels, times a scale."""
     return cut(maps, scale / maps.shape[1])
@@ -83,12 +74,10 @@ class Tiles:
         maps = maps.reshape(batch, rows * TILE, columns * TILE, -1)
         return maps[:, :height, :width].permute(0, 3, 1, 2)
 
-    def products(self, reference: Tensor) -> Tensor:
-        """Mean over channels of every pixel of a tile with every neighbor of the tile: (B * tiles, 64, side^2)."""
-        return self.multiply(cut_mean(reference))
-
     def multiply(self, reference: Tensor) -> Tensor:
-        """The same for a reference that is cut already, once for several queries (`cut_mean`)."""
+        """Every pixel of a tile with every neighbor of the tile: (B * tiles, 64, side^2). The reference is cut, once for several
+        queries; by `cut_mean` products are means over channels.
+        """
         return torch.bmm(reference, self.neighbors.transpose(1, 2))
 
     def windows(self, products: Tensor, slope: float = 1.0) -> Tensor:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pdc_sfm.network.correlation import expected_displacement, global_correlation, local_correlation
+from pdc_sfm.network.correlation import Tiles, cut_mean, expected_displacement, global_correlation
 from pdc_sfm.network.gocor import LocalGOCor, distance_bins
 from pdc_sfm.network.warp import rescale_flow, warp
 
@@ -20,6 +20,12 @@ def shifted_products(reference, query, radius):
         ],
         1,
     )
+
+
+def local_correlation(reference, query, radius):
+    """The same by tiles."""
+    tiles = Tiles.of(query, radius)
+    return tiles.windows(tiles.multiply(cut_mean(reference)))
 
 
 @pytest.mark.parametrize("size", [(8, 8), (13, 17), (3, 30), (16, 9)])

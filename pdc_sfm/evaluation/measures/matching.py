@@ -1,4 +1,4 @@
-"""Accuracy of sparse matches: mean matching accuracy (D2-Net's protocol, Sec. 4.3) and retrieval recall."""
+"""Accuracy of sparse matches: mean matching accuracy (D2-Net's protocol, Sec. 4.3)."""
 
 from __future__ import annotations
 
