@@ -20,6 +20,7 @@ from pdc_sfm.logs import screen_log
 # verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`,
 # or it is a package of such modules, one for each of its SUBVERBS.
 VERBS = {
+    "map": "make the map of a folder of photographs: pairs, matches, reconstruction, report",
     "pair": "match two images and draw what was found",
     "pairs": "make a pair list: exhaustive, sequential, covisibility, poses",
     "match": "match all pairs of a list and write hloc files",
@@ -39,7 +40,15 @@ VERBS = {
     "demo": "run the built-in example from start to end",
 }
 
-CONTINUED = {"match", "keypoints", "train", "retrieve", "aachen", "demo"}  # verbs that go on where they were stopped
+CONTINUED = {
+    "match",
+    "keypoints",
+    "train",
+    "retrieve",
+    "aachen",
+    "demo",
+    "map",
+}  # verbs that go on where they were stopped
 NO_ROOM = {getattr(errno, name, None) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO")}  # mended by room on the disk
 
 

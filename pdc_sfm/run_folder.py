@@ -8,7 +8,7 @@
     features.h5          keypoints of the model's images (hloc)          matches.raw/  raw matches with confidence
     matches.h5           matches of pairs.txt (hloc)
     sfm/                 COLMAP model, points.ply, summary.json
-    retrieval.txt        pairs `query database`, best first (hloc); of more than 30 photographs, each is a query
+    retrieval.txt        pairs `query database`, best first (hloc); of more than 60 photographs, each is a query
     retrieval.json       {"queries": {query: [[database image, confident matches], ...]}, "unmatched": [query, ...]}
     features-query.h5    keypoints of the queries, and of the model's images again      scene only, as all that follows
     matches-query.h5     matches of retrieval.txt                        matches-query.raw/  raw matches

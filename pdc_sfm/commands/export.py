@@ -8,7 +8,7 @@
   ply         points.ply and cameras.ply, for any viewer
   kapture     kapture's folders
 
-OUT is what `reconstruct`, `triangulate` or `demo` wrote, or any COLMAP model (with --images). Images are copied; if the
+OUT is what `map`, `reconstruct` or `triangulate` wrote, or any COLMAP model (with --images). Images are copied; if the
 format cannot say the distortion of a camera, they are undistorted. The output is a folder of its own.
 
 Examples:

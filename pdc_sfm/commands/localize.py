@@ -1,6 +1,6 @@
 """Localize photographs in a map: one command, or by matches that are there.
 
-With --map: OUT is what `reconstruct`, `triangulate` or `demo` wrote. Images of the map are found for each query
+With --map: OUT is what `map`, `reconstruct`, `triangulate` or `demo` wrote. Images of the map are found for each query
 (--top), matched, and the poses written to results.txt in the folder --output: `name qw qx qy qz tx ty tz`, camera from
 world. Intrinsics are those of --queries, else of the map's camera of the same size, else of EXIF. Interrupted, the
 same command continues.
@@ -58,7 +58,7 @@ class _Paths:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--map", type=Path, metavar="OUT", help="map to localize in: output of reconstruct, triangulate, demo"
+        "--map", type=Path, metavar="OUT", help="map to localize in: output of map, reconstruct, triangulate, demo"
     )
     parser.add_argument("--images", type=Path, help="with --map: folder of the queries")
     parser.add_argument(

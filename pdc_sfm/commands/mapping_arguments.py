@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,3 +41,20 @@ def tell(result: MappingResult, output: Path, strict: bool) -> int:
     consistent = result.verdict.kind == "consistent"
     print(result.verdict, file=sys.stdout if consistent else sys.stderr)  # at the very end, where it is seen
     return 1 if result.left_out or (strict and not consistent) else 0
+
+
+def tell_verdict(model: Path) -> bool:
+    """Print what a map says of itself, where it is not well; whether it is.
+
+    It is read from the map's summary, as a run that goes on does not make the map again.
+    """
+    from pdc_sfm.colmap.io.models import SUMMARY, Verdict
+
+    summary = model / SUMMARY
+    said = json.loads(summary.read_text(encoding="utf-8")).get("verdict") if summary.is_file() else None
+    if not said or said["kind"] == "consistent":
+        return True
+    for reason in said["reasons"]:
+        print(f"{said['kind']}: {reason}", file=sys.stderr)
+    print(Verdict(said["kind"], tuple(said["reasons"])), file=sys.stderr)
+    return False

@@ -1,8 +1,16 @@
 """Everything from start to end: the built-in scene with its true cameras, or the user's own photographs."""
 
-from pdc_sfm.demo.photographs import run_photographs
+from pdc_sfm.demo.photographs import plan_map, run_photographs
 from pdc_sfm.demo.scene import run_scene
 from pdc_sfm.demo.settings import DemoSettings, PhotographSettings, demo_settings
 from pdc_sfm.demo.table import format_table
 
-__all__ = ["DemoSettings", "PhotographSettings", "demo_settings", "format_table", "run_photographs", "run_scene"]
+__all__ = [
+    "DemoSettings",
+    "PhotographSettings",
+    "demo_settings",
+    "format_table",
+    "plan_map",
+    "run_photographs",
+    "run_scene",
+]

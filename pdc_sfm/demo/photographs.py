@@ -15,9 +15,10 @@ from pdc_sfm.colmap.mapping.reconstruction import reconstruct
 from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.method import describe_matches
+from pdc_sfm.demo.photograph_pairs import choose_pairs
+from pdc_sfm.demo.plan import MapPlan, make_plan, measure_pace
 from pdc_sfm.demo.settings import PhotographSettings, retrieval_settings
 from pdc_sfm.demo.table import empty_row, model_row
-from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
 from pdc_sfm.images import list_images, read_image
@@ -30,9 +31,11 @@ from pdc_sfm.progress import progress
 from pdc_sfm.retrieval import retrieve
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json
 from pdc_sfm.settings import result_settings, to_dict
-from pdc_sfm.store.pair_lists import unique_pairs, write_pairs
+from pdc_sfm.store.pair_lists import Pair, write_pairs
 
 log = logging.getLogger(__name__)
+
+FEWEST = 3  # photographs of a map
 
 
 def run_photographs(
@@ -44,19 +47,20 @@ def run_photographs(
     match: ListMatcher | None = None,
     network: Any = None,
 ) -> RunFolder:
-    """Reconstruct a folder of photographs, compare with SIFT, write the report. Stopped, it goes on.
+    """The map of a folder of photographs, with a report, beside SIFT's if that is asked for. Stopped, it goes on.
 
     What lies under a mask of the folder `masks` is not matched (SIFT matches all).
     """
     settings, images, output = settings or PhotographSettings(), Path(images), Path(output)
     keep_apart(images=[images], folders=[output], replaced=[output / "images"])
+    own = match is None
+    match = match or engine_matcher(settings.match, masks=output / "masks" if masks is not None else None)
     names = _usable_names(images)
     masking = Masks(masks) if masks is not None else None
     if masking is not None:
         keep_apart(images=[masking.folder], folders=[output], replaced=[output / "masks"])
         if unmasked := masking.missing(names):
             log.warning(unmasked)
-    match = match or engine_matcher(settings.match, masks=output / "masks" if masking else None)
     output.mkdir(parents=True, exist_ok=True)
     with exclusive(output / RECORD):
         folder = RunFolder(output)
@@ -67,6 +71,9 @@ def run_photographs(
         if not _linked_to(images, folder):  # the photographs were moved: what was found in them holds
             _link(images, names, folder, masking)
         chosen = list_images(folder / "images")
+        if own and len(chosen) > settings.exhaustive and not (folder / "matches.h5").is_file():
+            pace = measure_pace(folder / "images", chosen, settings)
+            log.info("%s", make_plan(chosen, output, settings, pace))
         _pair_step(chain, chosen, settings, network)
         ours = describe_matching(settings.match, None, masking)
         _map_steps(chain, folder.path, "", match, ours, settings)
@@ -77,11 +84,21 @@ def run_photographs(
     return folder
 
 
+def plan_map(images: Path | str, output: Path | str, settings: PhotographSettings | None = None) -> MapPlan:
+    """What a folder would take. Nothing is written."""
+    settings, images = settings or PhotographSettings(), Path(images)
+    names = _usable_names(images)
+    return make_plan(names, Path(output), settings, measure_pace(images, names, settings))
+
+
 def _usable_names(images: Path) -> list[str]:
     names = list_images(images)
-    if len(names) < 2:
-        found = "one image" if names else "no images"
-        raise ImageError(f"{images} holds {found}: a reconstruction needs at least two overlapping photographs")
+    if len(names) < FEWEST:
+        found = ("no images", "one image", "two images")[len(names)]
+        raise ImageError(
+            f"{images} holds {found}: a map needs at least three overlapping photographs, as nothing checks the geometry of "
+            "two (pdc-sfm pair A.jpg B.jpg matches two)"
+        )
     return names
 
 
@@ -96,8 +113,8 @@ def _link(images: Path, names: list[str], folder: RunFolder, masks: Masks | None
     for name in names:
         if problems[name] is not None:
             log.warning("left out: %s", problems[name])
-    if len(good) < 2:
-        raise ImageError(f"{images} holds {len(good)} readable of {len(names)} images: at least two are needed")
+    if len(good) < FEWEST:
+        raise ImageError(f"{images} holds {len(good)} readable of {len(names)} images: at least three are needed")
     taken: set[str] = set()
     for name in good:
         link = link_name(name)
@@ -148,20 +165,19 @@ def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, net
     images, output = chain.folder / "images", chain.folder / "pairs.txt"
     finding = retrieval_settings(settings)
 
-    def choose() -> str:
-        if len(names) <= settings.exhaustive:
-            pairs = exhaustive_pairs(names)
-            write_pairs(output, pairs)
-            return f"all {len(pairs)} pairs of {len(names)} images"
-        found = chain.folder / "retrieval.txt"
-        result = retrieve(images, names, names, found, settings.retrieved, finding, network=network)
-        pairs = unique_pairs((query, image.name) for query, images in result.found.items() for image in images)
-        if not pairs:
-            raise ReconstructionError("no two photographs have a confident match: do they show one place?")
-        write_pairs(output, pairs)
-        return f"{len(pairs)} pairs of {len(names)} images, found by retrieval"
+    def find() -> list[Pair]:
+        masks = chain.folder / "masks"
+        more = {"masks": masks} if masks.is_dir() else {}
+        place = chain.folder / "retrieval.txt"
+        result = retrieve(images, names, names, place, settings.retrieved, finding, network=network, **more)
+        return [(query, image.name) for query, found in result.found.items() for image in found]
 
-    how = [settings.exhaustive, settings.retrieved, describe(finding)]
+    def choose() -> str:
+        pairs, said = choose_pairs(images, names, settings, find)
+        write_pairs(output, pairs)
+        return said
+
+    how = [settings.exhaustive, settings.retrieved, settings.neighbors, settings.near, describe(finding)]
     chain.run("pairs", how, [output], choose, [chain.folder / "retrieval.counts"])
 
 

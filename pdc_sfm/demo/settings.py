@@ -48,15 +48,19 @@ class DemoSettings:
 class PhotographSettings:
     """A folder of photographs from pictures to a model."""
 
-    exhaustive: int = 30  # up to so many photographs all pairs are matched, of more those that retrieval finds
-    retrieved: int = 20  # photographs matched with each one then
+    exhaustive: int = 60  # up to so many photographs all pairs are matched; of more, for each photograph
+    retrieved: int = 20  # those that share most confident matches with it,
+    neighbors: int = 5  # the next in name, and the next in time (EXIF),
+    near: int = 10  # and the nearest (EXIF's GPS)
     match: MatchingSettings = dataclasses.field(default_factory=MatchingSettings)
     retrieve: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)
     reconstruction: ReconstructionSettings = dataclasses.field(default_factory=ReconstructionSettings)
-    sift: bool = True  # the same pairs by SIFT, for comparison
+    sift: bool = False  # the same pairs by SIFT, for comparison
     report: bool = True  # write report.html at the end
 
     def __post_init__(self) -> None:
+        require(self.neighbors >= 0, f"neighbors={self.neighbors} must not be negative")
+        require(self.near >= 0, f"near={self.near} must not be negative")
         require(self.exhaustive >= 2, f"exhaustive={self.exhaustive} must be at least 2")
         require(self.retrieved >= 1, f"retrieved={self.retrieved} must be at least 1")
 

@@ -53,6 +53,7 @@ SMALL = {
     "scene": "width=96 height=72 database=2 day_queries=0 night_queries=0 sky_directions=3 shadow_texel=0.3",
     "report": "",
     "view": "",
+    "map": "match.dense.min_side=256 report=false",
     "demo": "match.dense.min_side=256 report=false",
 }
 DONE = (0, 1)  # 1: something was left out, which small pictures may well cause

@@ -14,6 +14,7 @@ COMMANDS = {
     "pair": ["pair", "photos/a.png", "photos/b.png", "--output", "out.png", *NETWORK],
     "report": ["report", "out"],
     "demo": ["demo", "--output", "out"],
+    "map": ["map", "photos", "--output", "out"],
     "demo --images": ["demo", "--images", "photos", "--output", "out"],
     "train run": ["train", "run", "--photos", "photos", "--output", "out"],
     "train finetune": [
@@ -28,7 +29,7 @@ COMMANDS = {
     "evaluate scene": ["evaluate", "scene", *EVALUATE],
     "evaluate megadepth": ["evaluate", "megadepth", "--data", "photos", *EVALUATE],
 }  # fmt: skip
-PREFIX = {"demo": "match.", "demo --images": "match.", "localize --map": "match."}
+PREFIX = {"demo": "match.", "map": "match.", "demo --images": "match.", "localize --map": "match."}
 SAID = {
     "cuda": "device=cuda: this torch",
     "cuda:7": "device=cuda:7: this torch",

@@ -43,6 +43,7 @@ COMMANDS = {
     "aachen challenge": ["aachen", "challenge", *AACHEN],
     "scene": ["scene", "--output", "OUT"],
     "scene --kind": ["scene", "--kind", "room", "--photos", "photos", "--output", "OUT"],
+    "map": ["map", "photos", "--output", "OUT"],
     "demo": ["demo", "--images", "photos", "--output", "OUT"],
     "report": ["report", "OUT"],
     "train run": ["train", "run", *TRAIN, "--model", "model", "--images", "photos", "--scene", "scene"],
@@ -66,7 +67,7 @@ SAME = [
     ("triangulate", "model"), ("localize", "features.h5"), ("localize", "matches.h5"), ("localize", "pairs.txt"),
     ("localize", "db.list"), ("localize", "model/points3D.bin"), ("aachen localize", "model"),
     ("aachen challenge", "model"), ("export", "photos"), ("export", "model"),
-    ("demo", "photos"), ("train run", "photos"), ("train run", "cutouts"),
+    ("demo", "photos"), ("map", "photos"), ("train run", "photos"), ("train run", "cutouts"),
     ("train run", "scene"), ("train run", "model"), ("train finetune", "photos"), ("train finetune", "model"),
     ("train calibrate", "weights.safetensors"), ("train preview", "photos/a.png"), ("evaluate homographies", "photos"),
     ("evaluate homography-sets", "photos"), ("evaluate epipolar", "photos"), ("evaluate pairs", "photos"),
@@ -76,7 +77,7 @@ SAME = [
 WITH_IMAGES = [name for name, words in COMMANDS.items() if {"--images", "--photos"} & set(words)]
 WRITES_FOLDER = [
     name for name in COMMANDS
-    if name in ("match", "reconstruct", "triangulate", "export", "scene", "scene --kind", "demo", "report")
+    if name in ("match", "reconstruct", "triangulate", "export", "scene", "scene --kind", "demo", "map", "report")
     or name in ("train run", "train finetune")
     or name.startswith(("aachen", "evaluate"))
 ]  # fmt: skip

@@ -47,7 +47,7 @@ def test_a_folder_becomes_a_model(scene, tmp_path, said):
 
 
 def test_many_photographs_are_paired_by_retrieval(scene, tmp_path):
-    settings = PhotographSettings(exhaustive=4, retrieved=4, **QUIET)
+    settings = PhotographSettings(exhaustive=4, retrieved=4, neighbors=0, **QUIET)
     options = {"match": exact(scene), "network": FakeNetwork()}
     run_photographs(tmp_path / "photos", tmp_path / "run", settings, **options)
     pairs = read_pairs(tmp_path / "run" / "pairs.txt")
