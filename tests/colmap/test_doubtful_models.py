@@ -135,7 +135,7 @@ def model():
 
 def doubts(model, **changes):
     summary = dataclasses.replace(summarize(model), reprojection_error=0.5, **changes)
-    return judge(model, summary, None, {i: copy.copy(c) for i, c in model.cameras.items()}).reasons
+    return judge(model, summary, {i: copy.copy(c) for i, c in model.cameras.items()}).reasons
 
 
 def test_a_sane_model_has_no_doubts(model):
@@ -146,7 +146,7 @@ def test_doubts_name_the_focal_length_and_the_distortion(model):
     before = {i: copy.copy(camera) for i, camera in model.cameras.items()}
     camera = model.camera(min(model.cameras))
     camera.params = [37.7 * max(camera.width, camera.height), *camera.params[1:3], -2208]
-    (line,) = judge(model, dataclasses.replace(summarize(model), reprojection_error=0.5), None, before).reasons
+    (line,) = judge(model, dataclasses.replace(summarize(model), reprojection_error=0.5), before).reasons
     assert line.startswith("1 of 6 cameras cannot be")
     assert "37.7 times its larger side" in line
     assert "-2.21e+03" in line

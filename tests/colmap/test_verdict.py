@@ -1,5 +1,6 @@
 """A map says so when it is wrong: parts joined by a patch, images that strong pairs contradict, known poses that are off."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -186,15 +187,37 @@ def test_one_known_pose_that_is_off_is_named(tmp_path):
     assert off.verdict.images == (names[2],)
 
 
-def test_two_places_that_share_a_poster_fall_apart(tmp_path, capsys):
+def places(model) -> set[str]:
+    return {model.image(image_id).name.rstrip("0123.png") for image_id in model.reg_image_ids()}
+
+
+def test_two_places_that_share_a_poster_become_two_models(tmp_path, capsys):
     arguments = files(two_places(), tmp_path)
-    result = reconstruct(**arguments, settings=QUICK)
-    together = {image.name[0] for image in result.model.images.values() if image.has_pose} == {"h", "t"}
-    assert not (together and result.verdict.kind == "consistent")
+    assert cli(["reconstruct", *words(arguments), "--strict", "refine_keypoints=false"]) == 1
+    said = capsys.readouterr()
+    assert said.err.splitlines()[-1].startswith("THIS MODEL FALLS APART")
+    assert "not registered, unproven" in said.out
+    models = [load_model(arguments["output"]), load_model(arguments["output"] / "models" / "1")]
+    assert [model.num_reg_images() for model in models] == [4, 4]
+    assert {frozenset(places(model)) for model in models} == {frozenset({"here"}), frozenset({"there"})}
+    verdict = json.loads((arguments["output"] / "summary.json").read_text())["verdict"]
+    assert sorted(map(len, verdict["parts"])) == [4, 4]
+
+
+def test_without_the_split_the_joined_map_is_said_to_fall_apart(tmp_path):
+    settings = dataclasses.replace(QUICK, split_weak_links=False)
+    result = reconstruct(**files(two_places(), tmp_path), settings=settings)
+    assert places(result.model) == {"here", "there"}  # the mapper joins them
     assert result.verdict.kind == "falls apart"
-    assert sorted(map(len, result.verdict.parts)) == [4, 4]
-    assert (
-        cli(["reconstruct", *words({**arguments, "output": tmp_path / "again"}), "--strict", "refine_keypoints=false"])
-        == 1
-    )
-    assert capsys.readouterr().err.splitlines()[-1].startswith("THIS MODEL FALLS APART")
+
+
+def test_unregistered_images_say_why(tmp_path):
+    scene = make_scene([*HERE, "alone.png", "few.png"], points=1500, vary=0)
+    scene.visible["few.png"] = np.r_[
+        scene.visible["few.png"][:20], 9000 + np.arange(len(scene.visible["few.png"]) - 20)
+    ]
+    scene.visible["alone.png"] = 20000 + np.arange(len(scene.visible["alone.png"]))
+    result = reconstruct(**files(scene, tmp_path), settings=QUICK)
+    assert any(line.startswith("not registered, no partner: alone.png; ") for line in result.remarks)
+    assert any(line.startswith("not registered, too few matches: few.png; ") for line in result.remarks)
+    assert result.verdict.kind == "consistent"

@@ -17,7 +17,8 @@ from pdc_sfm.colmap.mapping.evidence import PairEvidence
 # Cells (of `evidence.GRID`) that the strongest pair across a link covers, at least: one in fifteen of a 4:3 image. Development
 # half of benchmarks/honesty.py: 412 and more in right maps, 29 to 102 where two parts of a map were joined by mistake.
 MIN_CELLS = 200
-MIN_SHARE = 0.2  # ... or this share of the cells that have keypoints in a middle image, where those are few
+MIN_SHARE = 0.2  # ... or this share of the cells that have keypoints in a middle image, where those are few,
+FEWEST_CELLS = 100  # ... but no fewer than these
 ALONE = 2.0  # times as many where no second pair confirms it
 # Cells of the strongest pair that contradicts a link, by those of the strongest that supports it: up to .26 in right maps
 # there, .81 and more in wrong ones.
@@ -53,7 +54,8 @@ def supports(pair: PairEvidence) -> bool:
 
 def needed_cells(pairs: Sequence[PairEvidence]) -> float:
     """Cells that a pair must cover to prove a link of this map."""
-    return min(MIN_CELLS, MIN_SHARE * float(np.median([pair.occupied for pair in pairs]))) if pairs else MIN_CELLS
+    middle = np.median([pair.occupied for pair in pairs]) if pairs else 0
+    return float(np.clip(MIN_SHARE * middle, FEWEST_CELLS, MIN_CELLS))
 
 
 def connected_parts(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[frozenset[int]]:
@@ -84,6 +86,13 @@ def find_links(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[L
         Link(tree.edges[edge], count[edge], against.get(edge), tree.smaller_side(edge), needed) for edge in tree.edges
     ]
     return sorted(found, key=lambda link: link.pair.explained_cells)
+
+
+def proven_parts(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[frozenset[int]]:
+    """Images that hold together without weak links, the largest part first."""
+    cuts = [link.part for link in find_links(images, pairs) if link.is_weak]
+    inside = (p for p in pairs if supports(p) and all((p.first in cut) == (p.second in cut) for cut in cuts))
+    return connected_parts(images, list(inside))
 
 
 class _Tree:

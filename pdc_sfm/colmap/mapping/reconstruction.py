@@ -19,13 +19,14 @@ from pdc_sfm.colmap.io.models import (
     MappingResult,
     ReconstructionError,
     keep_model_apart,
+    model_poses,
     named,
     save_model,
     summarize,
     write_model,
 )
+from pdc_sfm.colmap.mapping.evidence import weigh_pairs
 from pdc_sfm.colmap.mapping.mappers import (
-    FEWEST,
     Cameras,
     Models,
     drop_bad_images,
@@ -33,8 +34,10 @@ from pdc_sfm.colmap.mapping.mappers import (
     map_incrementally,
     read_cameras,
 )
+from pdc_sfm.colmap.mapping.parts import holds, separate_parts
+from pdc_sfm.colmap.mapping.remarks import camera_remarks, explain_unregistered, remark_others
 from pdc_sfm.colmap.mapping.two_stage import subsample_matches, triangulate_all
-from pdc_sfm.colmap.mapping.verdict import judge
+from pdc_sfm.colmap.mapping.verdict import join_verdicts, judge, judge_links
 from pdc_sfm.colmap.mapping.verification import VerificationSettings, unverified, verify_by_estimation
 from pdc_sfm.colmap.options import pipeline_options, thread_count
 from pdc_sfm.colmap.quiet import colmap_log
@@ -65,6 +68,8 @@ class ReconstructionSettings:
     # pairs with fewer than this share of the matches that link their images otherwise, and that these do not
     # confirm (things that look alike), find no cameras, only points; 0: all find cameras
     min_support_ratio: float = 0.6
+    # parts of a map that only a pair of small patches joins become models of their own; false: they stay joined
+    split_weak_links: bool = True
     # map again where a map is poor, up to four times in all: without images whose intrinsics ran away, with fixed
     # intrinsics where all did, and by the surest matches alone where few images register; false: once
     retry: bool = True
@@ -117,9 +122,16 @@ def reconstruct(
         held = settings.camera.refine and _as_guessed(models[0], cameras)
         model, others = job.finish(models[0], settings.camera.refine and not held), models[1:]
         drop_bad_images(model, cameras)
+        pairs_found = list(weigh_pairs(model, folder / "database.db"))
+        links = judge_links(model, pairs_found)
+        joined = set(model_poses(model))
+        if settings.split_weak_links:
+            model, *apart = separate_parts(model, pairs_found)
+            others = apart + others
         summary = summarize(model, inputs.listed)
-        verdict = judge(model, summary, folder / "database.db", cameras, held)
-        remarks = _remarks(model, others, inputs.names) + _camera_remarks(model, settings.camera)
+        verdict = join_verdicts(judge(model, summary, cameras, held), links)
+        remarks = explain_unregistered(model, folder / "database.db", inputs.names, joined)
+        remarks += remark_others(others) + camera_remarks(model, settings.camera)
         notes = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks}
         notes |= {"verdict": dataclasses.asdict(verdict), "inputs": named(images, features), **job.notes}
         save_model(folder, model, summary, notes, settings.keep_outliers)
@@ -134,11 +146,6 @@ def _as_guessed(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:
     used = {model.image(image_id).camera_id for image_id in model.reg_image_ids()}
     same = all(np.array_equal(model.camera(i).params, cameras[i].params) for i in used)
     return same and not all(cameras[i].has_prior_focal_length for i in used)
-
-
-def _holds(model: pycolmap.Reconstruction) -> bool:
-    """Whether two images at least see enough points to count as registered."""
-    return sum(model.image(image_id).num_points3D >= FEWEST for image_id in model.reg_image_ids()) >= 2
 
 
 def _some_are_surer(inputs: MappingInputs, min_score: float) -> bool:
@@ -230,7 +237,7 @@ class _MappingJob:
         mapper = map_incrementally if settings.mapper == "incremental" else map_globally
         models = mapper(chosen, self.images, scratch, settings, settings.camera.refine, self.mapper_options)
         shutil.rmtree(scratch)
-        models = [model for model in models if _holds(model)]
+        models = [model for model in models if holds(model)]
         if not models:
             raise ReconstructionError(
                 "COLMAP found no model: no two images have enough verified matches seen from different places "
@@ -255,27 +262,6 @@ class _MappingJob:
         if settings.refine_keypoints:
             refine_keypoints(dense, self.images, points_only(bundle), rounds=1)
         return dense
-
-
-def _remarks(model: pycolmap.Reconstruction, others: Models, names: Collection[str]) -> tuple[str, ...]:
-    registered = {model.image(i).name for i in model.reg_image_ids()}
-    missing = sorted(set(names) - registered)
-    lines = []
-    if missing:
-        lines.append(f"not registered: {', '.join(missing[:20])}" + " ..." * (len(missing) > 20))
-    if others:
-        sizes = ", ".join(str(other.num_reg_images()) for other in others)
-        lines.append(f"{len(others)} smaller models apart from the main one, of {sizes} images, are kept in models/")
-    return tuple(lines)
-
-
-def _camera_remarks(model: pycolmap.Reconstruction, settings: CameraSettings) -> tuple[str, ...]:
-    """Where each image has a camera of its own that nothing is known of, and one may have taken them all."""
-    cameras = list(model.cameras.values())
-    alike = len({(camera.width, camera.height) for camera in cameras}) == 1
-    if settings.mode != "auto" or len(cameras) < 3 or not alike or any(c.has_prior_focal_length for c in cameras):
-        return ()
-    return ("no image tells its focal length, and all are of one size: if one camera took them, camera.mode=single",)
 
 
 def main(

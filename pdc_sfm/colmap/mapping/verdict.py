@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
 from pdc_sfm.colmap.io.models import ModelSummary, Verdict
-from pdc_sfm.colmap.mapping.evidence import PairEvidence, weigh_pairs
-from pdc_sfm.colmap.mapping.links import Link, connected_parts, find_links, supports
+from pdc_sfm.colmap.mapping.evidence import PairEvidence
+from pdc_sfm.colmap.mapping.links import Link, connected_parts, find_links, proven_parts, supports
 from pdc_sfm.colmap.mapping.mappers import FEWEST, Cameras, runaway_cameras
 
 MAX_ERROR = 4.0  # pixels: what COLMAP allows each single observation; the mean of a sane model lies far below
@@ -19,16 +18,11 @@ MOST_LINES = 5  # of one kind
 
 
 def judge(
-    model: pycolmap.Reconstruction,
-    summary: ModelSummary,
-    database: Path | None = None,
-    cameras: Cameras | None = None,
-    held: bool = False,
+    model: pycolmap.Reconstruction, summary: ModelSummary, cameras: Cameras | None = None, held: bool = False
 ) -> Verdict:
-    """The verdict on a model. `database` holds its verified pairs: without, only the model itself is looked at.
+    """The verdict on a model by itself. `cameras` are those before mapping, None if they were not adjusted.
 
-    `cameras` are those before mapping, None if they were not adjusted. `held`: intrinsics were to be adjusted, and stayed as
-    they were guessed, since they ran away.
+    `held`: intrinsics were to be adjusted, and stayed as they were guessed, since they ran away.
     """
     reasons = [_error_doubt(summary), _observation_doubt(model)]
     if cameras is not None:
@@ -38,8 +32,7 @@ def judge(
             "the photographs do not tell focal lengths (of a plane, from one place, or straight ahead?): they are "
             "those guessed before mapping; give camera.params, or camera.mode=single if one camera took them"
         )
-    whole = Verdict("doubtful", tuple(filter(None, reasons))) if any(reasons) else Verdict()
-    return whole if database is None else join_verdicts(whole, judge_links(model, list(weigh_pairs(model, database))))
+    return Verdict("doubtful", tuple(filter(None, reasons))) if any(reasons) else Verdict()
 
 
 def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -> Verdict:
@@ -55,15 +48,10 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
         return Verdict()
     doubted = {image for link in (*weak, *against) for image in link.part}.union(*parts[1:])
     kind = "falls apart" if len(parts) > 1 or weak else "doubtful"
-    strong = connected_parts(ids, _within(pairs, [link.part for link in weak])) if kind == "falls apart" else []
+    strong = proven_parts(ids, pairs) if kind == "falls apart" else []
     return Verdict(
         kind, _shortened(lines), _sorted_names(model, doubted), tuple(_sorted_names(model, p) for p in strong)
     )
-
-
-def _within(pairs: Sequence[PairEvidence], cut: Sequence[frozenset[int]]) -> list[PairEvidence]:
-    """Pairs that the model explains and that cross none of these cuts."""
-    return [p for p in pairs if supports(p) and all((p.first in part) == (p.second in part) for part in cut)]
 
 
 def _weak_line(model: pycolmap.Reconstruction, link: Link) -> str:
