@@ -23,8 +23,8 @@ def run(images: Path, mapped: Path, queries: Path, retrieval: Path, output: Path
     # Matches to points of the map, then a pose that agrees with most of them. Failed queries are named and left out.
     results = output / "results.txt"
     result = localize(mapped / "sfm", queries, retrieval, matched.features, matched.matches, results)
-    for name, reason in result.failed.items():
-        print(f"not localized: {name}: {reason}")
+    for line in result.remarks():
+        print(line)
     print(f"{result} -> {results}")
 
 

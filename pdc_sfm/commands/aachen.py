@@ -104,8 +104,8 @@ def _localize(args: argparse.Namespace, dataset: Any) -> int:
         )
     for line in result.left_out:
         log.warning(f"left out: {line}")
-    for name, reason in result.failed.items():
-        print(f"not localized: {name}: {reason}")
+    for line in result.remarks():
+        print(line)
     print(f"{result} -> {path}")
     return 1 if result.left_out else 0
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_of_exif, camera_parameters, read_camera_list
 from pdc_sfm.colmap.io.maps import find_map
-from pdc_sfm.colmap.io.models import load_model
+from pdc_sfm.colmap.io.models import has_metres, load_model
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationResult, LocalizationSettings, localize
 from pdc_sfm.colmap.types import Camera, Reconstruction, Rigid3d
 from pdc_sfm.demo.photographs import link_mask, link_name
@@ -33,6 +33,7 @@ from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import result_settings
 
 RESULTS = "results.txt"
+EXIF, EXIF_SIGMA = "EXIF", 0.03  # its focal lengths are whole millimetres, of about 28, and phones crop pictures
 SAME_CAMERA = 0.1  # by which focal lengths of one camera may differ, relative: EXIF is rounded, lenses differ by more
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ class Row:
     inliers: int
     camera: str  # where its intrinsics are from
     reason: str  # why it is not localized
+    probability: float | None = None  # of being right
+    doubt: str = ""  # why its pose may be wrong, and what to do
 
 
 def open_map(folder: Path | str, images: Path | None = None, features: Path | None = None) -> Map:
@@ -127,7 +130,12 @@ def localize_in_map(
         if usable and pairs.read_text(encoding="utf-8").strip():
             steps.run("match", describe_matching(matching, None, masking), [features, matches], match_queries, raw)
             log.info("localize ...")
-            result = localize(model, cameras, pairs, features, matches, output / "localization.txt", settings)
+            chosen = (
+                settings if has_metres(mapped.model) else dataclasses.replace(settings, unit=settings.unit or "depth")
+            )
+            guessed = {link: EXIF_SIGMA for name, link in links.items() if sources[name] == EXIF}
+            target = output / "localization.txt"
+            result = localize(model, cameras, pairs, features, matches, target, chosen, focal_sigmas=guessed)
         else:
             result = LocalizationResult(
                 {}, dict.fromkeys(usable, "no image of the map has a confident match"), (), {}, ()
@@ -139,12 +147,15 @@ def localize_in_map(
 
 
 def table(rows: Mapping[str, Row]) -> str:
-    """A line a query: inliers, where its intrinsics are from, or why it is not localized."""
+    """A line a query: inliers, the probability of being right, where its intrinsics are from; what is wrong with it."""
     width = max([5, *(len(name) for name in rows)])
-    lines = [f"{'query':<{width}} {'inliers':>8}  intrinsics"]
+    lines = [f"{'query':<{width}} {'inliers':>8} {'right':>6}  intrinsics"]
     for name, row in rows.items():
+        right = "-" if row.probability is None else f"{row.probability:.2f}"
+        said = f"{row.camera}; doubtful: {row.doubt}" if row.doubt else row.camera
         lines.append(
-            f"{name:<{width}} {row.inliers if row.localized else '-':>8}  {row.camera if row.localized else row.reason}"
+            f"{name:<{width}} {row.inliers if row.localized else '-':>8} {right if row.localized else '-':>6}  "
+            f"{said if row.localized else row.reason}"
         )
     return "\n".join(lines)
 
@@ -221,7 +232,7 @@ def _intrinsics(path: Path, model: Reconstruction) -> tuple[Camera, str]:
         if max(abs(np.log(other / _focal_length(usual))) for other in others) <= SAME_CAMERA:
             return usual, "the map's camera"
     if said is not None:
-        return said, "EXIF"
+        return said, EXIF
     why = "cameras of that size in the map differ" if same else "no camera of the map has that size"
     raise FormatError(
         f"intrinsics are not known ({width} x {height}, no focal length in EXIF, {why}): list them with --queries"
@@ -236,7 +247,8 @@ def _focal_length(camera: Camera) -> float:
 
 def _row(link: str, result: LocalizationResult, source: str) -> Row:
     if link in result.poses and link not in result.fallback:
-        return Row(True, result.inliers.get(link, 0), source, "")
+        said = result.probabilities.get(link), result.doubts.get(link, "")
+        return Row(True, result.inliers.get(link, 0), source, "", *said)
     known = link in result.failed
     return Row(False, result.inliers.get(link, 0), source if known else "", result.failed.get(link, source))
 

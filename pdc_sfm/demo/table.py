@@ -51,6 +51,7 @@ def localization_record(results: Path, true: Mapping[str, np.ndarray]) -> dict[s
             "group": name.split("/")[0],
             "localized": name in poses,
             "inliers": log.get("inliers", 0),
+            "probability": log.get("probability"),
             "metres": metres,
             "degrees": degrees,
             "reason": log.get("reason", "" if name in poses else "nothing retrieved"),

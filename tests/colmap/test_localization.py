@@ -1,5 +1,6 @@
 """Queries are localized in a model; failures are named, results are written at once."""
 
+import dataclasses
 import json
 import pickle
 
@@ -156,6 +157,28 @@ def test_plain_record_shows_true_correspondences(inputs):
         first = np.abs(scene.keypoints[QUERIES[1]] - (x0, y0)).sum(axis=1).argmin()
         second = np.abs(scene.keypoints[image] - (x1, y1)).sum(axis=1).argmin()
         assert scene.visible[QUERIES[1]][first] == scene.visible[image][second]
+
+
+def test_every_pose_has_a_probability_and_a_doubtful_one_says_why(inputs, caplog):
+    _, arguments = inputs
+    result = localize(**arguments, settings=settings())
+    plain = arguments["results"].read_text()
+    assert set(result.probabilities) == set(QUERIES)
+    assert min(result.probabilities.values()) > 0.5  # exact matches
+    assert result.doubts == {}
+    with caplog.at_level("DEBUG"):
+        doubtful = localize(**arguments, settings=dataclasses.replace(settings(), doubtful=1.0))
+    assert f"{QUERIES[0]}: {result.inliers[QUERIES[0]]} inliers, right with probability 0." in caplog.text
+    assert set(doubtful.doubts) == set(QUERIES)
+    assert str(doubtful) == "3 of 3 queries localized (3 doubtful)"
+    assert next(iter(doubtful.remarks())).startswith(f"doubtful: {QUERIES[0]}: right with probability 0.")
+    assert arguments["results"].read_text() == plain  # who uploads the file gets what the benchmark takes
+    entry = json.loads((arguments["results"].parent / "results.txt_logs.json").read_text())["queries"][QUERIES[0]]
+    assert entry["probability"] == round(doubtful.probabilities[QUERIES[0]], 3)
+    assert entry["doubt"] == doubtful.doubts[QUERIES[0]]
+    assert entry["evidence"]["images"] == len(DATABASE)
+    with pytest.raises(SettingsError, match="doubtful=2"):
+        LocalizationSettings(doubtful=2)
 
 
 def random_query(scene, arguments, name):

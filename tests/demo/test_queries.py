@@ -1,5 +1,7 @@
 """Photographs localized in a map by one call."""
 
+import dataclasses
+import json
 import shutil
 
 import pycolmap
@@ -75,6 +77,11 @@ def test_every_query_is_where_it_was_taken(scene, world, found):
         assert metres < 1e-3
         assert degrees < 1e-2
     assert "night/b c.png" in table(rows)
+    assert all(0 < row.probability < 1 for row in rows.values())
+    doubted = dataclasses.replace(rows[OWN[0]], doubt="nobody vouches for it")
+    assert f" {doubted.probability:.2f}  the map's camera; doubtful: nobody vouches" in table({OWN[0]: doubted})
+    stated = json.loads((world / "out" / "results.json").read_text())["queries"][OWN[0]]["probability"]
+    assert stated == pytest.approx(rows[OWN[0]].probability)
     localize_in_map(open_map(world / "sfm"), world / "queries", world / "out", match=exact(scene, calls))
     assert len(calls) == len(found) == 1  # the second time nothing is repeated
 

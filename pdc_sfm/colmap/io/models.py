@@ -112,6 +112,17 @@ def _refuse_nonsense(model: pycolmap.Reconstruction) -> None:
             raise ValueError(f"the pose of {image.name} is none")
 
 
+def has_metres(model: Path | str | pycolmap.Reconstruction) -> bool:
+    """Whether a model's unit may be taken for metres: not if `reconstruct` made it of matches alone, as its summary says."""
+    path = None if isinstance(model, pycolmap.Reconstruction) else Path(model) / SUMMARY
+    if path is None or not path.is_file():
+        return True
+    try:
+        return "mapper" not in json.loads(path.read_text(encoding="utf-8")).get("settings", {})
+    except (OSError, ValueError, AttributeError) as error:
+        raise FormatError(f"cannot read {path}: {error}") from None
+
+
 def model_poses(model: pycolmap.Reconstruction) -> dict[str, np.ndarray]:
     """`cam_from_world` (3, 4) of every registered image, by name."""
     images = (model.image(image_id) for image_id in sorted(model.reg_image_ids()))

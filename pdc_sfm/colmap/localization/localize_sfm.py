@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -12,10 +13,12 @@ import pycolmap
 
 from pdc_sfm.colmap.io.cameras import read_camera_list
 from pdc_sfm.colmap.io.database import in_threads
-from pdc_sfm.colmap.io.models import load_model
+from pdc_sfm.colmap.io.models import has_metres, load_model
 from pdc_sfm.colmap.io.point_lookup import PointLookup
 from pdc_sfm.colmap.io.results import log_files, result_names, write_logs, write_poses
+from pdc_sfm.colmap.localization.evidence import pose_evidence
 from pdc_sfm.colmap.localization.log import hloc_log, json_record
+from pdc_sfm.colmap.localization.probability import DEGREES, METRES, PoseProbability, pose_probability
 from pdc_sfm.colmap.localization.query import LocalizedQuery, PoseSettings, Query, localize_query
 from pdc_sfm.colmap.options import thread_count
 from pdc_sfm.errors import FormatError
@@ -27,6 +30,8 @@ from pdc_sfm.settings import require, to_dict
 from pdc_sfm.store.pair_lists import read_retrieval
 from pdc_sfm.store.readers import FeatureFile, MatchFile, open_features, open_matches
 
+log = logging.getLogger(__name__)
+
 MOVED = 0.005  # of the larger side: as far as most keypoints of a model may be from those of its feature file
 
 
@@ -36,11 +41,18 @@ class LocalizationSettings:
 
     pose: PoseSettings = dataclasses.field(default_factory=PoseSettings)
     fallback: Literal["none", "nearest"] = "none"  # nearest: a failed query gets the pose of its first retrieved image
+    doubtful: float = (
+        0.5  # a pose that is right with a lower probability is called doubtful; it is written all the same
+    )
+    # of the distance within which a pose is called right: metres: 0.25; depth: a sixtieth of the median depth of what the
+    # query shows; null: depth in a map of `reconstruct`, whose scale is any, else metres
+    unit: Literal["metres", "depth"] | None = None
     prepend_camera_name: bool = False  # `camera/name` in the results instead of `name` (RobotCar)
     seed: int = 0  # of RANSAC
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:
+        require(0 <= self.doubtful <= 1, f"doubtful={self.doubtful} must be a probability, 0 to 1")
         require(self.threads >= 0, f"threads={self.threads} must not be negative (0: all cores)")
 
 
@@ -53,10 +65,25 @@ class LocalizationResult:
     fallback: tuple[str, ...]
     inliers: dict[str, int]
     left_out: tuple[str, ...]  # what of the input could not be used
+    judged: dict[str, PoseProbability] = dataclasses.field(default_factory=dict)  # how likely each pose is right
+    doubts: dict[str, str] = dataclasses.field(default_factory=dict)  # query -> why its pose may be wrong, what to do
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        """Of a right pose, for every query that was localized."""
+        return {name: judged.probability for name, judged in self.judged.items()}
+
+    def remarks(self) -> Iterator[str]:
+        """A line for each query without a pose, and for each whose pose is doubtful."""
+        for name, reason in self.failed.items():
+            yield f"not localized: {name}: {reason}"
+        for name, doubt in self.doubts.items():
+            yield f"doubtful: {name}: right with probability {self.probabilities[name]:.2f}: {doubt}"
 
     def __str__(self) -> str:
         queries = len(self.poses) + len(self.failed) - len(self.fallback)
         text = f"{len(self.poses) - len(self.fallback)} of {queries} queries localized"
+        text += f" ({len(self.doubts)} doubtful)" if self.doubts else ""
         return text + (f", {len(self.fallback)} given their nearest image's pose" if self.fallback else "")
 
 
@@ -69,8 +96,12 @@ def localize(
     results: Path | str,
     settings: LocalizationSettings | None = None,
     config: Mapping[str, Any] | None = None,
+    focal_sigmas: Mapping[str, float] | None = None,
 ) -> LocalizationResult:
-    """Localize queries (a list with intrinsics) by their matches with retrieved images; write poses and logs."""
+    """Localize queries (a list with intrinsics) by their matches with retrieved images; write poses and logs.
+
+    `focal_sigmas` are relative standard deviations of focal lengths that are said and not known, by query.
+    """
     settings = settings or LocalizationSettings()
     keep_apart(
         inputs=[features, matches, retrieval, *([] if isinstance(queries, Mapping) else [queries])],
@@ -82,22 +113,31 @@ def localize(
     retrieved = read_retrieval(retrieval)
     model = reference if isinstance(reference, pycolmap.Reconstruction) else load_model(reference)
     lookup = PointLookup(model)
+    tolerance = METRES if (settings.unit or ("metres" if has_metres(reference) else "depth")) == "metres" else None
     with exclusive(results), open_features(features) as feature_file, open_matches(matches) as match_file:
         reader = _QueryReader(cameras, retrieved, lookup, feature_file, match_file)
 
         def attempt(item: Query | tuple[str, str]) -> LocalizedQuery | tuple[str, str]:
             if isinstance(item, tuple):
                 return item
-            return localize_query(item, lookup, settings.pose, settings.seed, config)
+            found = localize_query(item, lookup, settings.pose, settings.seed, config)
+            if found.attempt is None:
+                return found
+            guessed = (focal_sigmas or {}).get(item.name, 0.0)
+            return dataclasses.replace(
+                found, judged=pose_probability(pose_evidence(found, lookup, tolerance, DEGREES, guessed))
+            )
 
         threads = thread_count(settings.threads)
         done = list(in_threads(attempt, progress(reader, "localization", "query", len(cameras)), threads))
-        result = _collect(done, reader, settings.fallback)
+        result = _collect(done, reader, settings)
         logs: dict[str, Any] = {"features": Path(features), "matches": Path(matches), "retrieval": Path(retrieval)}
         tried = [item for item in done if isinstance(item, LocalizedQuery)]
         logs["loc"] = {item.query.name: hloc_log(item, settings.pose.covisibility_clustering) for item in tried}
         write_logs(results, logs, {"settings": to_dict(settings), **json_record(done, result, lookup)})
         write_poses(results, result.poses, settings.prepend_camera_name)
+    for name, probability in result.probabilities.items():
+        log.debug("%s: %d inliers, right with probability %.2f", name, result.inliers[name], probability)
     return result
 
 
@@ -179,17 +219,24 @@ class _QueryReader:
             )
 
 
-def _collect(done: list[LocalizedQuery | tuple[str, str]], reader: _QueryReader, fallback: str) -> LocalizationResult:
-    poses, failed, inliers = {}, {}, {}
+def _collect(
+    done: list[LocalizedQuery | tuple[str, str]], reader: _QueryReader, settings: LocalizationSettings
+) -> LocalizationResult:
+    poses, failed, inliers, judged, doubts = {}, {}, {}, {}, {}
     for item in done:
         if isinstance(item, tuple):
             failed[item[0]] = item[1]
         elif item.attempt is None or item.attempt.estimate is None:
             failed[item.query.name] = max(item.attempts, key=lambda a: a.num_inliers).reason
         else:
-            poses[item.query.name] = item.attempt.estimate["cam_from_world"]
-            inliers[item.query.name] = item.attempt.num_inliers
-    given = tuple(name for name in failed if fallback == "nearest" and name in reader.nearest)
+            name = item.query.name
+            poses[name] = item.attempt.estimate["cam_from_world"]
+            inliers[name] = item.attempt.num_inliers
+            if item.judged is not None:
+                judged[name] = item.judged
+                doubt = item.judged.doubt(settings.doubtful)
+                doubts |= {name: doubt} if doubt else {}
+    given = tuple(name for name in failed if settings.fallback == "nearest" and name in reader.nearest)
     poses.update({name: reader.nearest[name] for name in given})
     left_out = []
     if reader.missing_images:
@@ -201,7 +248,7 @@ def _collect(done: list[LocalizedQuery | tuple[str, str]], reader: _QueryReader,
     if not any(isinstance(item, LocalizedQuery) for item in done):
         reasons = sorted(set(failed.values()))
         raise FormatError(f"no query has anything to be localized by: {reasons[0]}; do the inputs belong together?")
-    return LocalizationResult(poses, failed, given, inliers, tuple(left_out))
+    return LocalizationResult(poses, failed, given, inliers, tuple(left_out), judged, doubts)
 
 
 def main(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,9 +61,20 @@ def json_record(
             entry["matches"] = attempt.correspondences.num_matches
             entry["correspondences"] = len(attempt.correspondences)
             entry["inliers"] = attempt.num_inliers
+            if item.judged is not None:
+                entry["probability"] = round(item.judged.probability, 3)
+                entry["doubt"] = result.doubts.get(name, "")
+                entry["evidence"] = {
+                    key: _rounded(value) for key, value in dataclasses.asdict(item.judged.evidence).items()
+                }
             entry.update(_shown(item, attempt, lookup) if attempt.estimate else {})
         queries[name] = entry
     return {"summary": str(result), "left_out": result.left_out, "queries": queries}
+
+
+def _rounded(value: float) -> float:
+    """Four digits."""
+    return float(f"{value:.4g}")
 
 
 def _shown(item: LocalizedQuery, attempt: PoseAttempt, lookup: PointLookup) -> dict[str, Any]:

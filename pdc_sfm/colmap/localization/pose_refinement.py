@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pycolmap
 
+UNKNOWNS = 6  # of a pose
+
 
 def inverse_variance(confidence: np.ndarray) -> np.ndarray:
     """What probabilities (C,) of an error below a pixel say of the errors: Eq. 7 of one component, solved for 1 / sigma^2."""
@@ -50,6 +52,40 @@ def refine_pose(
             if damping > 1e6:
                 break
     return pycolmap.Rigid3d(pycolmap.Rotation3d(rotation), translation)
+
+
+def pose_covariance(
+    cam_from_world: pycolmap.Rigid3d,
+    rays: np.ndarray,
+    points: np.ndarray,
+    weights: np.ndarray,
+    focal_length: float,
+    loss_scale: float,
+    groups: np.ndarray,
+) -> np.ndarray:
+    """(6, 6) covariance of a refined pose, for a small turn and shift of the camera frame, as the residuals tell it.
+
+    Correspondences of one of the `groups` (C,) err together: neighbors in a dense match share their error, so that the inverse
+    of the normal equations would be far too small. The "sandwich" of White (1980) with clusters asks for no variances, but
+    for many groups. What few groups cannot tell comes from one observation a group, with the median residual as its error.
+    """
+    rotation, translation = cam_from_world.rotation.matrix(), np.asarray(cam_from_world.translation)
+    residuals = _residuals(rotation, translation, rays, points, focal_length)
+    jacobian = _jacobian(rotation, translation, points, focal_length)  # (C, 2, 6)
+    robust = weights / (1.0 + (residuals**2).sum(axis=1) / loss_scale**2)
+    bread = _inverse(np.einsum("cij,c,cik->jk", jacobian, robust, jacobian))
+    pulls = np.einsum("cij,c,ci->cj", jacobian, robust, residuals)  # (C, 6)
+    sizes = np.bincount(groups)
+    pulls = np.stack([np.bincount(groups, pull) for pull in pulls.T], axis=1)
+    sandwich = bread @ (pulls.T @ pulls) @ bread * (len(sizes) / max(len(sizes) - UNKNOWNS, 1))
+    single = _inverse(np.einsum("cij,c,cik->jk", jacobian, 1 / sizes[groups], jacobian))
+    single *= np.median((residuals**2).sum(axis=1))
+    return sandwich + min(1.0, UNKNOWNS / len(sizes)) * single
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    """Of a matrix that may be singular up to rounding: what is not known at all has a large variance, not none."""
+    return np.linalg.inv(matrix + 1e-12 * np.diag(np.diag(matrix) + 1e-12))
 
 
 def _residuals(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pycolmap
@@ -16,6 +16,9 @@ from pdc_sfm.colmap.localization.correspondences import Correspondences, gather
 from pdc_sfm.colmap.localization.pose_refinement import inverse_variance, refine_pose
 from pdc_sfm.colmap.options import merge_options
 from pdc_sfm.settings import require
+
+if TYPE_CHECKING:
+    from pdc_sfm.colmap.localization.probability import PoseProbability
 
 SQUARE = 1 / 16  # of the larger side: a cell of the network's coarsest map, whose matches come of one decision
 LOSS_SCALE = 0.5  # pixels by which good correspondences are usually wrong; what is farther off counts less
@@ -74,6 +77,7 @@ class LocalizedQuery:
     query: Query
     attempts: list[PoseAttempt]
     best: int | None
+    judged: PoseProbability | None = None  # how likely the pose that holds is right
 
     @property
     def attempt(self) -> PoseAttempt | None:
