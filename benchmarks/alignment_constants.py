@@ -83,8 +83,8 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=6, help="pairs of each kind")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    estimator = load_matcher().estimator
     kinds = calibration_kinds(needed(args.photos), None, [needed(scene) for scene in args.scene], 4 * args.pairs)
+    estimator = load_matcher().estimator
     cases = {kind.name: [Case(estimator, pair) for pair in kind.judging] for kind in kinds}
     print(f"{'':32}" + "".join(f"{name:>24}" for name in cases))
     print(f"{'as it is':32}{row(cases)}", flush=True)

@@ -88,11 +88,12 @@ def main() -> None:
     parser.add_argument("--images", type=Path, required=True, help="folder of the sets")
     parser.add_argument("--sets", nargs="+", default=[], metavar="NAME", help="only these")
     args = parser.parse_args()
+    sets = find_sets(needed(args.images), args.sets)
     torch.set_num_threads(1)
     matcher = load_matcher()
     print(f"{'':12}{'SIFT within 1 px by':>24}{'ours above .9, by':>24}{'apart':>8}{'stated':>8}")
     print(f"{'':12}" + "".join(f"{name:>8}" for name in COLUMNS * 2))
-    for name, pairs in find_sets(needed(args.images), args.sets).items():
+    for name, pairs in sets.items():
         rows = {files.number: row for files in pairs if (row := judge(files, matcher))}
         for number, row in {**rows, "mean": np.mean(list(rows.values()), 0)}.items():
             print(f"{f'{name} {number}':12}" + "".join(f"{value:8.2f}" for value in row), flush=True)

@@ -204,8 +204,8 @@ def _in_stored(matches: RawMatches, code0: EncodedView, code1: EncodedView) -> R
     if code0.orientation == code1.orientation == UPRIGHT:
         return matches
     points = zip((matches.keypoints0, matches.keypoints1), (code0, code1))
-    stored = (code.orientation.stored_points(xy, code.view.original_size) for xy, code in points)
-    return RawMatches(*stored, matches.scores)
+    keypoints0, keypoints1 = (code.orientation.stored_points(xy, code.view.original_size) for xy, code in points)
+    return RawMatches(keypoints0, keypoints1, matches.scores)
 
 
 def _name(image: Path | str | np.ndarray | Photograph, number: int) -> str:

@@ -40,8 +40,10 @@ def run(args: argparse.Namespace) -> None:
     photographs = read_photograph(args.image0), read_photograph(args.image1)
     result = match_images(*photographs, matcher=load_matcher(args.weights, settings, args.device))
     select = settings.select
-    pixels = (photograph.pixels for photograph in photographs)
-    picture = pair_picture(*pixels, result.matches, result.forward, radius=select.radius, threshold=select.threshold)
+    image0, image1 = (photograph.pixels for photograph in photographs)
+    picture = pair_picture(
+        image0, image1, result.matches, result.forward, radius=select.radius, threshold=select.threshold
+    )
     write_image(args.output, picture)
     print(f"{len(result.matches)} matches by {result.forward.method}{agreement(result.matches)} -> {args.output}")
     if settings.dense.method == "direct" and len(result.matches) < settings.dense.min_matches:

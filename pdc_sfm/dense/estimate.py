@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,7 +97,9 @@ class DenseEstimate:
         there = query.stored_points(self.query_points, self.query_size)
         flow = reference.stored(there) - cell_centers(reference.stored_size((width, height)), size)
         maps = {name: getattr(self, name) for name in ("log_var", "logits", "valid", "head_confidence")}
-        turned = {name: None if x is None else np.ascontiguousarray(reference.stored(x)) for name, x in maps.items()}
+        turned: dict[str, Any] = {
+            name: None if x is None else np.ascontiguousarray(reference.stored(x)) for name, x in maps.items()
+        }
         return replace(self, flow=flow, reference_size=size, query_size=query.stored_size(self.query_size), **turned)
 
     def filled_from(self, other: DenseEstimate) -> DenseEstimate:

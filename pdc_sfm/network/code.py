@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -98,4 +99,5 @@ class LevelOutput:
             return self
         index = torch.as_tensor(rows, device=self.flow.device)
         maps = {name: getattr(self, name) for name in ("flow", "log_var", "logits", "head_confidence")}
-        return replace(self, **{name: None if x is None else x[index] for name, x in maps.items()})
+        taken: dict[str, Any] = {name: None if x is None else x[index] for name, x in maps.items()}
+        return replace(self, **taken)

@@ -33,6 +33,8 @@ def test_a_benchmark_needs_neither_a_changed_path_nor_the_tests(path):
         ("aachen_scene", "--dataset"),
         ("tracks", "--scene"),
         ("scale", "--list"),
+        ("plane_truth", "--images"),
+        ("alignment_constants", "--photos"),
     ],
 )
 def test_absent_data_are_named(name, option, tmp_path, monkeypatch):

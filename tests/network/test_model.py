@@ -52,7 +52,8 @@ def assert_same(a, b, tolerance=1e-4):
 
 @torch.no_grad()
 def test_a_batch_gives_what_its_images_give_alone():
-    net, x, y = network(), images(2, 256, 264), images(2, 256, 264, seed=1)
+    # in float64: of an untrained network two places may be equally good up to rounding, which a batch does in another order
+    net, x, y = network().double(), images(2, 256, 264).double(), images(2, 256, 264, seed=1).double()
     together = net.decode(net.encode(x), net.encode(y))
     for i in range(2):
         alone = net.decode(net.encode(x[i : i + 1]), net.encode(y[i : i + 1]))
