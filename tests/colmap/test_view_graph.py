@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from pdc_sfm.colmap.mapping.view_graph import bottleneck_matches, supported_pairs, tracks
+from pdc_sfm.colmap.mapping.view_graph import Tracks, bottleneck_matches, supported_pairs
 
 RING = [(n, (n + 1) % 8) for n in range(8)]  # eight images around a square, each overlapping the next
 
@@ -67,10 +67,20 @@ def test_pairs_beside_the_one_that_closes_a_loop_are_confirmed_by_it():
 
 
 def test_tracks_are_what_matches_join():
-    found = tracks([np.array([[0, 3], [1, 4]]), np.zeros((0, 2), np.int64), np.array([[3, 6]])], 8)
-    assert found[0] == found[3] == found[6]
-    assert found[1] == found[4]
-    assert len(set(found.tolist())) == 5
+    tracks = Tracks(8)
+    for matches in (np.array([[0, 3], [1, 4]]), np.zeros((0, 2), np.int64), np.array([[3, 6]])):
+        tracks.join(matches)
+    assert tracks.of(np.arange(8)).tolist() == [0, 1, 2, 0, 1, 5, 0, 7]
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=12), max_size=8))
+def test_tracks_joined_pair_by_pair_are_the_components_of_all(pairs):
+    tracks, edges = Tracks(30), np.array([match for pair in pairs for match in pair]).reshape(-1, 2)
+    for pair in pairs:
+        tracks.join(np.array(pair).reshape(-1, 2))
+    graph = coo_array((np.ones(len(edges)), tuple(edges.T.astype(int))), shape=(30, 30))
+    expected, found = connected_components(graph, directed=False)[1], tracks.of(np.arange(30))
+    assert len(set(zip(expected.tolist(), found.tolist()))) == len(set(expected.tolist())) == len(set(found.tolist()))
 
 
 def is_linked(pairs, kept, first, second) -> bool:

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 CONFIRMED = 0.05  # of a pair's matches whose ends strong pairs join
 
@@ -24,22 +22,46 @@ def supported_pairs(
     """(N,) bool: pairs with at least this share of the matches of the weakest step of the strongest way between its images,
     and those that such pairs confirm. What pairs connect, strong pairs connect.
 
-    The matches of a pair (M, 2) are numbers of keypoints, below `keypoints` in all images.
+    The matches of a pair (M, 2) are numbers of keypoints, below `keypoints` in all images; `matches` may read them one by one.
     """
     counts = np.array([len(found) for found in matches])
     strong = counts >= share * bottleneck_matches(pairs, counts)
     if strong.all():
         return strong
-    track = tracks([found for found, is_strong in zip(matches, strong) if is_strong], keypoints)
-    joined = [track[found[:, 0]] == track[found[:, 1]] for found in matches]
-    return strong | [len(same) > 0 and same.mean() >= CONFIRMED for same in joined]
+    joined = Tracks(keypoints)
+    for number in np.flatnonzero(strong).tolist():
+        joined.join(matches[number])
+    for number in np.flatnonzero(~strong & (counts > 0)).tolist():
+        first, second = joined.of(matches[number]).T
+        strong[number] = (first == second).mean() >= CONFIRMED
+    return strong
 
 
-def tracks(matches: Sequence[np.ndarray], keypoints: int) -> np.ndarray:
-    """The number of each keypoint's track: what matches (M, 2) each join."""
-    ends = np.concatenate([np.zeros((0, 2), np.int64), *matches])
-    graph = coo_array((np.ones(len(ends), np.int8), tuple(ends.T)), shape=(keypoints, keypoints))
-    return connected_components(graph, directed=False)[1]
+class Tracks:
+    """What matches join, one pair after the other: four bytes a keypoint, whatever the number of matches (union-find)."""
+
+    def __init__(self, keypoints: int):
+        self._parent = np.arange(keypoints, dtype=np.int32 if keypoints < 2**31 else np.int64)
+
+    def join(self, matches: np.ndarray) -> None:
+        """Join the ends of matches (M, 2)."""
+        waiting = np.asarray(matches, np.int64).reshape(-1, 2)
+        while len(waiting):
+            roots = np.sort(self.of(waiting), axis=1)
+            apart = roots[:, 0] != roots[:, 1]
+            waiting, roots = waiting[apart], roots[apart]
+            self._parent[roots[:, 1]] = roots[:, 0]  # of several with one root the last holds; the others wait
+
+    def of(self, keypoints: np.ndarray) -> np.ndarray:
+        """The number of each keypoint's track: that of its first keypoint."""
+        found = self._parent[keypoints]
+        while True:
+            further = self._parent[found]
+            if np.array_equal(further, found):
+                break
+            found = self._parent[further]
+        self._parent[keypoints] = found  # shorter ways for those who ask next
+        return found
 
 
 def bottleneck_matches(pairs: ArrayLike, matches: ArrayLike) -> np.ndarray:
