@@ -4,7 +4,7 @@
 
 Towns, rooms, things on turntables (some of which look the same from several sides), real photographs, all and thinned out,
 with images upside down, two scenes mixed, images twice and images of elsewhere. An image is right if it stands within
-5 degrees of its truth, and within a fifth of the cameras' extent, once the map is laid over the true cameras by its largest
+5 degrees of its truth, and within half of the cameras' extent, once the map is laid over the true cameras by its largest
 part that agrees with them. A map is silently wrong if an image is wrong and the verdict is "consistent"; a false alarm is a
 map that is right and is not called consistent. Thresholds are looked at on the development half alone; `--half held-out` reports.
 
