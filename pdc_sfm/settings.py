@@ -34,7 +34,6 @@ RENAMED = {  # wherever they stand; the old words work until the version after t
     "anchors": "keypoints",
     "confidence=p_r": "confidence=probability",
     "judge_channels": "confidence_channels",
-    "looks": "view_search",
     "low_batch": "coarse_batch",
     "normalise_local": "normalize_local",
     "sharpen": "refine_keypoints",

@@ -6,7 +6,6 @@ query_from_view(fine flow's point).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -17,20 +16,18 @@ from pdc_sfm.dense.confidence import require_reachable
 from pdc_sfm.dense.estimate import DenseEstimate, from_level, on_host
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import find_strategy
+from pdc_sfm.dense.view_codes import ViewCodes
 from pdc_sfm.dense.views import View
 from pdc_sfm.errors import ImageError
 from pdc_sfm.images import Photograph, fitted_size, resize_image
 from pdc_sfm.orientation import UPRIGHT, Orientation
 from pdc_sfm.pixels import COARSE_SIDE, MIN_SIDE
-from pdc_sfm.sift import Description, describe
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.field import Field
     from pdc_sfm.dense.gray import Gray
     from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 
-MOST_KEYPOINTS = 2000  # of an image, for a search: as many as sparse methods are compared with (Sec. 4.3)
-KEYPOINT_BYTES = 4 * (128 + 2)  # a descriptor and its place
 DETAIL = 2  # images are kept at up to twice the network's resolution: as much as a search magnifies
 
 
@@ -41,13 +38,8 @@ class EncodedView:
     view: View
     code: ImageCode
     gray: Gray | None = None  # for sub-pixel alignment
-    has_keypoints: bool = False  # or will have, when a strategy first wants them
+    views: ViewCodes | None = None  # of the same image, if the strategy compares them
     orientation: Orientation = UPRIGHT  # of the pixels as they are stored: the view is of the upright picture
-
-    @functools.cached_property
-    def keypoints(self) -> Description:
-        """SIFT's, found when a search first wants them: once, however many pairs the image is in."""
-        return describe(resize_image(self.view.source, self.view.size), MOST_KEYPOINTS)
 
     @property
     def sizes(self) -> tuple:
@@ -57,10 +49,8 @@ class EncodedView:
     @property
     def nbytes(self) -> int:
         gray = 0 if self.gray is None else self.gray.nbytes
-        keypoints = (
-            MOST_KEYPOINTS * KEYPOINT_BYTES if self.has_keypoints else 0
-        )  # also before they are found: it must not grow
-        return self.code.nbytes + self.view.source.nbytes + gray + keypoints
+        views = 0 if self.views is None else self.views.nbytes
+        return self.code.nbytes + self.view.source.nbytes + gray + views
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +77,10 @@ class Estimator:
         size = fitted_size((width, height), self.settings.min_side, self.settings.max_side)
         encoded = self.encode_view(View.whole(image, (width, height), size), name)
         view = replace(encoded.view, source=self._kept_pixels(image, size))
-        needs_keypoints = find_strategy(self.settings.method).needs_keypoints
-        return replace(encoded, view=view, has_keypoints=needs_keypoints, orientation=orientation)
+        encoded = replace(encoded, view=view, orientation=orientation)
+        return (
+            replace(encoded, views=self.views(encoded)) if find_strategy(self.settings.method).needs_views else encoded
+        )
 
     def estimate(self, reference: EncodedView, query: EncodedView) -> DenseEstimate:
         """Where every cell of the reference lies in the query, by the strategy of the settings, in stored pixels."""
@@ -143,6 +135,13 @@ class Estimator:
     def sure(self, estimate: DenseEstimate) -> np.ndarray:
         """(h, w) bool: cells that are matches."""
         return estimate.valid & (estimate.confidence > self.settings.threshold)
+
+    def views(self, encoded: EncodedView) -> ViewCodes:
+        """The views of an image, which are encoded when they are first compared."""
+        if encoded.views is not None:
+            return encoded.views
+        channels = encoded.code.features[4].shape[1]
+        return ViewCodes(self.network, encoded.view, channels, self.device)
 
     def encode_view(self, view: View, name: str = "image") -> EncodedView:
         """The code of a view of an image."""

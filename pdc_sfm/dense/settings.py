@@ -24,9 +24,6 @@ class DenseSettings:
     # multiscale: sizes that are tried; below 1 the reference shrinks
     scales: tuple[float, ...] = (0.5, 0.6, 0.88, 1.0, 1.33, 1.66, 2.0)
     search_below: float = 0.1  # search: only if a smaller share of the reference is confident after one pass
-    view_search: bool = (
-        True  # search: the network looks at views too; without, only what one pass and SIFT propose is tried
-    )
     threshold: float = 0.1  # the homography is fitted to matches with confidence above this
     min_matches: int = 200  # with fewer of them there is no second pass
     ransac_threshold: float = 1.0  # pixels of the network's input

@@ -1,146 +1,249 @@
-"""Search for a pair that one pass does not find: turned, zoomed, tilted (beyond the paper).
+"""Search for a pair that one pass does not find: turned, tilted, zoomed (beyond the paper).
 
-SIFT, which knows neither scale nor turn, proposes first. Then the network looks itself: its 256x256 branch fits every image
-into the same square, so it never sees another scale by itself. Here it looks at one whole image and many views of the other:
-turned; squeezed along one direction; shrunk on an empty canvas; windows that magnify. Either image can be the one that is
-viewed, so zoom is found both ways. This branch costs a tenth of a whole pass, and how many of its cells are confident tells
-the right view from the wrong ones. Whatever is proposed, a whole pass through it must be sure of most that it shows.
+The views of both images are encoded once (`view_codes.py`). A pair compares the coarsest features of some hundred combinations
+of them in products of matrices, has the coarsest level of the network decide between the best of these, and the next level
+between the best of those. What comes out is a homography, or a turn, by which a whole pass is worth its time. Whether it is,
+the pair itself tells: the same views turned away by a right angle or more are what chance finds in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pdc_sfm.dense.estimate import DenseEstimate, from_level, on_host
-from pdc_sfm.dense.homography_fit import Fit, fit_homography, fit_points
+from pdc_sfm.dense.homography_fit import fit_points
+from pdc_sfm.dense.view_codes import GRID, SHAPES, TURNS, ViewCodes, combinations, encode_coarse, places, turned_away
 from pdc_sfm.dense.views import View
-from pdc_sfm.pixels import COARSE_SIDE, inside, transform
-from pdc_sfm.sift import match_descriptions
+from pdc_sfm.pixels import COARSE_SIDE, grid_points, inside, transform
 
 if TYPE_CHECKING:
-    from pdc_sfm.dense.estimator import EncodedView
-    from pdc_sfm.network import PDCNet
+    from torch import Tensor
 
-TURNS = tuple(range(0, 360, 45))  # degrees
-SHRUNK = 0.4  # zooms from about 1.5 to 4 become what a pass finds
-MAGNIFIED = 2.0
-TILTED = 0.5  # one direction of an image squeezed to this: what is seen at 60 degrees
-DIRECTIONS = (0, 45, 90, 135)  # degrees, of what is squeezed
-PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # centers of windows, in parts of an image
-LIKELY_TURNS = 2  # turns beside none at which windows are tried
+    from pdc_sfm.dense.estimate import DenseEstimate
+    from pdc_sfm.network import LevelOutput, PDCNet
+
+COMPARED_AT_ONCE = 32  # combinations: their products fit a processor's cache
+OUTSTANDING = 2.5  # standard deviations above the mean of a row and a column of similarities, from which a match counts
+SHORTLIST = 16  # combinations that the coarsest level decodes
+LOOKS = 3  # of them that the next level decodes
+# What views expect to match, against what the same views turned away expect: 24 to 130 times as much where there is something to
+# be found, up to 4.5 times as the best of a shortlist where there is nothing (by the coarsest level alone 3 to 38, and up to 10).
+CHANCE, LEAST_CHANCE = 8.0, 2.5
+FEWEST_CELLS = 24  # likely, of 32x32, for a homography
+LIKELY = 0.5  # of lying within half a cell
+RANSAC_THRESHOLD = 4.0  # pixels of the branch, half a cell
 FAR_ZOOM, FAR_TURN = 1.7, 25.0  # along any direction; degrees: beyond them a pass finds only a part
 LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
 ROOM = 1.1  # around it
-FEWEST_KEYPOINTS = 12  # of SIFT, for a homography
-FEWEST_CELLS = 40  # confident, of 32x32, for a homography
-RANSAC_THRESHOLD = 3.0  # pixels of the branch, whose flow is coarse
+Shapes = tuple[int, int]  # of both images, numbers of `SHAPES`
+_SOME = (
+    np.arange(GRID * GRID).reshape(GRID, GRID)[::2, ::2].ravel()
+)  # cells that are compared: four times as fast as all
 
 
 @dataclass(frozen=True)
-class ViewHypothesis:
-    """Which image is viewed (the other is whole), and how."""
+class Look:
+    """What the 256x256 branch finds between two views."""
 
-    viewed: int
-    turn: float = 0.0
-    tilt: float | None = None  # the direction that is squeezed
-    zoom: float = 1.0
-    place: tuple[float, float] = (0.5, 0.5)
+    views: tuple[View, View]
+    there: np.ndarray  # (n, n, 2): where the cells of the first lie in the second, pixel indices
+    confidence: np.ndarray  # (n, n): of lying within half a cell; 0 where one of them is not on its image
+
+    @functools.cached_property
+    def originals(self) -> np.ndarray:
+        """(n, n, 2): the cells in the first image."""
+        return places(self.views[0], len(self.there))
+
+    def expected(self, unmatched: np.ndarray) -> float:
+        """Matches, of the part of the first image (h, w) bool that has none yet."""
+        return float((self.confidence * _at(unmatched, self.originals, self.views[0])).sum())
+
+    def homography(self, unmatched: np.ndarray) -> np.ndarray | None:
+        """image1_from_image0 (3, 3) that its likely cells of that part agree on; None if they do not."""
+        chosen = (self.confidence > LIKELY) & _at(unmatched, self.originals, self.views[0])
+        if chosen.sum() < FEWEST_CELLS:
+            return None
+        here = grid_points((len(self.there),) * 2, self.views[0].size)
+        found = fit_points(here[chosen], self.there[chosen], FEWEST_CELLS, RANSAC_THRESHOLD)
+        return None if found is None else self.placed(found[0])
+
+    def placed(self, second_from_first: np.ndarray) -> np.ndarray:
+        """A homography of the two views as one of the images."""
+        first, second = (view.original_from_view for view in self.views)
+        return second @ second_from_first @ np.linalg.inv(first)
 
 
 @dataclass(frozen=True)
+class Proposal:
+    """How a whole pass should see a pair."""
+
+    image1_from_image0: np.ndarray  # (3, 3)
+    turn: float | None  # of image1, where that is all there is to it: no homography fits better
+    expected: float  # matches, of the 32x32 cells of a view
+
+
 class ViewSearch:
     """The looks at one pair of images."""
 
-    network: PDCNet
-    images: tuple[EncodedView, EncodedView]
-    threshold: float = 0.1
-    device: str = "cpu"
-    view_search: bool = True  # whether the network looks at views as well
+    def __init__(self, network: PDCNet, codes: tuple[ViewCodes, ViewCodes], device: str = "cpu"):
+        self.network, self.codes, self.device = network, codes, device
 
-    def homographies(self) -> Iterator[np.ndarray]:
-        """image1_from_image0 (3, 3), the best of each stage that has one; later stages cost more."""
-        homography = self.by_keypoints()
-        if homography is not None:
-            yield homography
-        if not self.view_search:
-            return
-        fits: dict[float, float] = {}  # the most cells that agree at each turn
-        for stage in (self._turned, self._tilted, self._shrunk, self._magnified):
-            looks = [(look, self._fit(look)) for look in stage(fits)]
-            found = [(look, fit) for look, fit in looks if fit is not None]
-            for look, fit in found:
-                fits[look.turn] = max(fits.get(look.turn, 0), fit.inliers)
-            if found:
-                look, fit = max(found, key=lambda entry: entry[1].inliers)
-                homography = fit.query_from_reference
-                yield homography if look.viewed else np.linalg.inv(homography)
+    def propose(self, unmatched: np.ndarray, known: np.ndarray | None = None, turns: bool = False) -> Proposal | None:
+        """The way to see the pair that shows most of the part of image0, (h, w) bool, that has no match yet.
 
-    def by_keypoints(self) -> np.ndarray | None:
-        """image1_from_image0 (3, 3) that SIFT's keypoints agree on."""
-        whole = [encoded.view for encoded in self.images]
-        described = (encoded.keypoints for encoded in self.images)
-        found = fit_points(*match_descriptions(*described)[:2], FEWEST_KEYPOINTS, RANSAC_THRESHOLD)
-        if found is None:
+        `known` is a homography that may show more than it has shown so far. With `turns` only turned views are tried, which
+        costs little where nothing is to be found. None: nothing stands out from chance.
+        """
+        shown = self._shown(unmatched, turns)
+        pairs = [(0, n) for n in range(len(TURNS))] if turns else self._shortlist(shown)
+        found = self._expected(pairs, shown)
+        best = [pairs[n] for n in np.argsort(-found)[:LOOKS]]
+        looks = []
+        if found.max() > LEAST_CHANCE * self._expected(turned_away(*best[0]), shown).mean():
+            looks = self._confirmed(best, unmatched)
+        if known is not None:
+            looks.append((self._through(self._shaped(0, 0), known), None))
+        if not looks:
             return None
-        to_view, from_view = np.linalg.inv(whole[0].original_from_view), whole[1].original_from_view
-        return from_view @ found[0] @ to_view
+        look, shapes = max(looks, key=lambda entry: entry[0].expected(unmatched))
+        return self._refined(look, unmatched, shapes)
 
-    def _turned(self, _: dict) -> list[ViewHypothesis]:
-        return [ViewHypothesis(1, turn) for turn in TURNS[1:]]  # upright both are in a whole pass
+    def _confirmed(self, pairs: list[Shapes], unmatched: np.ndarray) -> list[tuple[Look, Shapes | None]]:
+        """The looks at some combinations that stand out from chance; none, if already the first does not at all."""
+        away = turned_away(*pairs[0])
+        by_chance = [self._shaped_look(away[n]).expected(unmatched) for n in (1, len(away) - 2)]
+        chance = max(sum(by_chance) / len(by_chance), 1.0)
+        looks: list[tuple[Look, Shapes | None]] = []
+        for pair in pairs:
+            look = self._shaped_look(pair)
+            expected = look.expected(unmatched)
+            if expected > CHANCE * chance:
+                looks.append((look, pair))
+            elif not looks and expected < LEAST_CHANCE * chance:
+                break
+        return looks
 
-    def _tilted(self, _: dict) -> list[ViewHypothesis]:
-        return [ViewHypothesis(viewed, tilt=direction) for direction in DIRECTIONS for viewed in (0, 1)]
+    def _refined(self, look: Look, unmatched: np.ndarray, shapes: Shapes | None) -> Proposal:
+        """The homography of a look, if a look through it shows more."""
+        expected, homography = look.expected(unmatched), look.homography(unmatched)
+        if homography is not None:
+            through = self._through(look.views[0], homography).expected(unmatched)
+            if through >= expected:
+                return Proposal(homography, None, through)
+        turn = None
+        if shapes is not None and {SHAPES[n].zoom for n in shapes} == {1.0}:
+            turn = SHAPES[shapes[1]].turn - SHAPES[shapes[0]].turn
+        return Proposal(look.placed(np.eye(3)), turn, expected)
 
-    def _shrunk(self, _: dict) -> list[ViewHypothesis]:
-        return [ViewHypothesis(viewed, turn, zoom=SHRUNK) for turn in TURNS for viewed in (0, 1)]
+    # --- the coarsest level ------------------------------------------------------------------------------------------
 
-    def _magnified(self, fits: dict[float, float]) -> list[ViewHypothesis]:
-        likely = sorted(fits, key=fits.__getitem__, reverse=True)[:LIKELY_TURNS]
-        return [
-            ViewHypothesis(viewed, turn, zoom=MAGNIFIED, place=at)
-            for turn in dict.fromkeys((0, *likely))
-            for viewed in (0, 1)
-            for at in PLACES
-        ]
+    def _shortlist(self, shown: np.ndarray) -> list[Shapes]:
+        """The combinations that match best by their features, of shown cells."""
+        evidence = (self._evidence * shown[combinations()[:, 0]][:, _SOME]).sum(1)
+        return [(first, second) for first, second in combinations()[np.argsort(-evidence)[:SHORTLIST]].tolist()]
 
-    def _fit(self, look: ViewHypothesis) -> Fit | None:
-        view = self._view(look)
-        estimate = self._estimate(self.images[1 - look.viewed], view)
-        width, height = (COARSE_SIDE * a / b for a, b in zip(view.seen_size, view.size))
-        return fit_homography(
-            estimate,
-            (COARSE_SIDE, COARSE_SIDE),
-            (width, height),
-            threshold=self.threshold,
-            min_matches=FEWEST_CELLS,
-            ransac_threshold=RANSAC_THRESHOLD,
-        )
-
-    def _view(self, look: ViewHypothesis) -> View:
-        whole = self.images[look.viewed].view
-        view = whole.scaled(COARSE_SIDE / min(whole.size)).zoomed(look.zoom, look.place)
-        return (view if look.tilt is None else view.squeezed(TILTED, look.tilt)).rotated(look.turn)
-
-    def _estimate(self, reference: EncodedView, view: View) -> DenseEstimate:
-        """One pass of the branch; the whole image's code is there already."""
+    @functools.cached_property
+    def _evidence(self) -> np.ndarray:
+        """(N, cells): how far the best match of some cells of image0's view stands out, for all combinations."""
         import torch
 
-        from pdc_sfm.network import prepare_image
+        with torch.inference_mode():
+            maps0, maps1 = (code.maps().float().flatten(2) for code in self.codes)
+            pairs = torch.from_numpy(combinations()).to(maps0.device)
+            return compare(maps0[..., _SOME], maps1, pairs).cpu().numpy()
+
+    def _shown(self, unmatched: np.ndarray, turns: bool) -> np.ndarray:
+        """(views, cells) bool: cells of the views of image0 that lie on the part of it."""
+        codes = self.codes[0]
+        shapes = SHAPES[: len(TURNS)] if turns else SHAPES
+        cells = np.stack([places(codes.view.on_canvas(COARSE_SIDE, shape), GRID) for shape in shapes])
+        return _at(unmatched, cells, codes.view).reshape(len(shapes), -1)
+
+    def _expected(self, pairs: list[Shapes], shown: np.ndarray) -> np.ndarray:
+        """(N,): the matches that the coarsest level expects between views, of shown cells."""
+        import torch
+
+        from pdc_sfm.network import ImageCode
+
+        side = (COARSE_SIDE, COARSE_SIDE)
+        numbers = torch.tensor(pairs).T
+        with torch.inference_mode():
+            maps = [code.maps(int(n.max()) + 1)[n.to(self.device)] for code, n in zip(self.codes, numbers)]
+            batch = [ImageCode({4: x.float()}, {}, side, side) for x in maps]
+            output = self.network.decode(*batch, last_level=4)[-1]
+            likely = _likely(output).flatten(1).cpu().numpy()
+        return (likely * shown[numbers[0]]).sum(1)
+
+    # --- the next level ----------------------------------------------------------------------------------------------
+
+    def _shaped(self, image: int, number: int) -> View:
+        return self.codes[image].view.on_canvas(COARSE_SIDE, SHAPES[number])
+
+    def _shaped_look(self, pair: Shapes) -> Look:
+        return self._look(self._shaped(0, pair[0]), self._shaped(1, pair[1]))
+
+    def _through(self, view: View, homography: np.ndarray) -> Look:
+        return self._look(view, self.codes[1].view.seen_from(view, homography))
+
+    def _look(self, first: View, second: View) -> Look:
+        import torch
 
         with torch.inference_mode():
-            code = self.network.encode_low(prepare_image(view.render()).to(self.device))
-            output = self.network.decode(reference.code, code, last_level=3)[-1]
-        return from_level(
-            on_host(output),
-            reference.view.original_size,
-            view.original_size,
-            view_size=view.size,
-            query_from_view=view.original_from_view,
-        )
+            code = encode_coarse(self.network, [first, second], self.device)
+            output = self.network.decode(code[0], code[1], last_level=3, passes=1)[-1]
+            likely = _likely(output)[0].cpu().numpy()
+            flow = output.flow[0].permute(1, 2, 0).cpu().numpy()
+        cells = len(flow)
+        there = grid_points((cells, cells), first.size) + flow
+        lands = transform(there, second.original_from_view)
+        valid = inside(there, second.size) & inside(lands, second.original_size)
+        valid &= np.isfinite(places(first, cells)).all(-1)
+        return Look((first, second), there, np.where(valid, likely, 0))
+
+
+def compare(maps0: Tensor, maps1: Tensor, pairs: Tensor) -> Tensor:
+    """Mutual nearest neighbors of views, (views, channels, cells) each, for pairs (N, 2) of them: (N, cells of the first).
+
+    A match counts by the square of how far its similarity stands out from its row and its column: on an empty canvas, and
+    between things that repeat, everything is as similar as anything.
+    """
+    import torch
+
+    found = []
+    for some in pairs.split(COMPARED_AT_ONCE):
+        similar = maps0[some[:, 0]].mT @ maps1[some[:, 1]]
+        squares = similar.square()
+        out = []  # of rows and columns: how far the best stands out, and which it is
+        for axis in (2, 1):
+            best, where = similar.max(axis)
+            mean = similar.mean(axis)
+            deviation = (squares.mean(axis) - mean.square()).clamp(min=1e-12).sqrt()
+            out.append(((best - mean) / deviation.clamp(min=1e-4), where))
+        (rows, partner), (columns, back) = out
+        mutual = back.gather(1, partner) == torch.arange(rows.shape[1], device=rows.device)
+        standing = torch.minimum(rows, columns.gather(1, partner)) - OUTSTANDING
+        found.append(standing.clamp(min=0).square() * mutual)
+    return torch.cat(found)
+
+
+def _likely(output: LevelOutput) -> Tensor:
+    """(B, h, w): the probability of lying within half a cell."""
+    from pdc_sfm.dense.confidence import confidence_map
+
+    return confidence_map(None, output.log_var, output.logits, COARSE_SIDE / output.flow.shape[-1] / 2)[:, 0]
+
+
+def _at(mask: np.ndarray, points: np.ndarray, view: View) -> np.ndarray:
+    """A mask (h, w) over an image at points (..., 2) of it; False where they are not on it."""
+    known = np.isfinite(points).all(-1)
+    width, height = view.original_size
+    x, y = np.moveaxis(np.where(known[..., None], points, 0.0), -1, 0)
+    columns = ((x + 0.5) * mask.shape[1] / width).astype(int).clip(0, mask.shape[1] - 1)
+    rows = ((y + 0.5) * mask.shape[0] / height).astype(int).clip(0, mask.shape[0] - 1)
+    return known & mask[rows, columns]
 
 
 def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> bool:

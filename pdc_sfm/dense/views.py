@@ -13,7 +13,18 @@ from pdc_sfm.pixels import MIN_SIDE, Size, rescale_matrix, transform
 
 OUTSIDE = (0.485, 0.456, 0.406)  # the network's mean color, its zero: what a view shows beyond the image
 FINER = 1.2  # source pixels a pixel up to which averaging would only blur: bilinear reading skips none below 2
+SQUEEZED = 0.4  # to what a direction is squeezed: what is seen at 66 degrees
 AT_ONCE = 12_000_000  # bytes of an image, 4 megapixels: as floats 48 MB
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How an image is shown on a canvas: squeezed along a direction, then turned, about a place that is in its middle."""
+
+    turn: float = 0.0  # degrees, counter-clockwise
+    squeezed_along: float | None = None  # degrees from the right to below
+    zoom: float = 1.0
+    place: tuple[float, float] = (0.5, 0.5)  # in parts of the image
 
 
 @dataclass(frozen=True)
@@ -50,14 +61,22 @@ class View:
         original_from_view = self.original_from_view @ to_window @ np.linalg.inv(_shift(self.size))
         return replace(self, seen_size=(width, height), original_from_view=original_from_view)
 
-    def squeezed(self, factor: float, degrees: float) -> View:
-        """A view as large, made smaller along one direction (degrees from the right to below), as a tilted wall looks."""
-        angle = math.radians(degrees)
-        along = np.array([math.cos(angle), math.sin(angle)])
-        stretch = np.eye(3)
-        stretch[:2, :2] += (1 / factor - 1) * np.outer(along, along)
-        view_from_canvas = _shift(self.size) @ stretch @ np.linalg.inv(_shift(self.size))
-        return replace(self, original_from_view=self.original_from_view @ view_from_canvas)
+    def on_canvas(self, side: int, shape: Shape) -> View:
+        """The image on a square canvas, its longer side as long as the canvas, then shown in some shape."""
+        angle, along = math.radians(shape.turn), math.radians(shape.squeezed_along or 0.0)
+        direction = np.array([math.cos(along), math.sin(along)])
+        squeeze = np.eye(2)
+        if shape.squeezed_along is not None:
+            squeeze += (1 / SQUEEZED - 1) * np.outer(direction, direction)
+        # y points down: turning the picture counter-clockwise, a pixel of the canvas comes from its clockwise place
+        turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+        scale = side / max(self.original_size) * shape.zoom
+        about_place = np.eye(3)
+        about_place[:2, :2] = squeeze @ turn / scale
+        about_place[:2, 2] = [part * n - 0.5 for part, n in zip(shape.place, self.original_size)]
+        width, height = (max(1, round(n * scale)) for n in self.original_size)
+        original_from_view = about_place @ np.linalg.inv(_shift((side, side)))
+        return replace(self, size=(side, side), seen_size=(width, height), original_from_view=original_from_view)
 
     def rotated(self, degrees: float) -> View:
         """The view turned counter-clockwise about its center, on a canvas that holds all of it."""

@@ -1,182 +1,241 @@
-"""What the search finds and what it costs, shown with a network that is exact within known limits."""
+"""What the search finds and what it costs, with the built-in network on pictures that it never saw."""
 
 import cv2
 import numpy as np
 import pytest
+import torch
 
-from pdc_sfm.dense import view_search
 from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.dense.view_search import ViewSearch, is_far
-from pdc_sfm.dense.views import View
+from pdc_sfm.dense.strategies import search
+from pdc_sfm.dense.view_codes import SHAPES, TURNS, combinations, turned_away
+from pdc_sfm.dense.view_search import compare, is_far
+from pdc_sfm.dense.views import SQUEEZED, Shape, View
 from pdc_sfm.errors import SettingsError
+from pdc_sfm.network import PDCNET, NetworkSettings, PDCNet
 from pdc_sfm.pixels import transform
+from pdc_sfm.weights import load_network
 
-SIZE = (264, 256)
+SIZE = (320, 256)
 
 
-def camera(degrees: float = 0.0, zoom: float = 1.0, shift=(0.0, 0.0)) -> np.ndarray:
-    """scene_from_image of a camera turned about the scene's center and seeing it `zoom` times larger."""
+def wall(seed: int, size: int = 640) -> np.ndarray:
+    """A colored wall with things on it."""
+    rng = np.random.default_rng(seed)
+    layers = [
+        cv2.resize(rng.normal(0, 1, (n, n, 3)), (size, size), interpolation=cv2.INTER_CUBIC) for n in (5, 20, 80, 200)
+    ]
+    image = np.clip(127 + 25 * sum(layers), 0, 255).astype(np.uint8)
+    for _ in range(60):
+        color, center = rng.integers(0, 255, 3).tolist(), rng.integers(0, size, 2)
+        corners = center + rng.integers(-60, 60, (rng.integers(3, 6), 2))
+        cv2.fillConvexPoly(image, cv2.convexHull(corners.astype(np.int32)), color)
+    return image
+
+
+def camera(degrees: float = 0.0, zoom: float = 1.0, squeezed: float = 1.0, place=(320, 320)) -> np.ndarray:
+    """image_from_wall: turned, near, and from the side."""
     angle = np.radians(degrees)
-    turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, zoom]])
-    to_center = np.array([[1, 0, -SIZE[0] / 2], [0, 1, -SIZE[1] / 2], [0, 0, 1.0]])
-    from_center = np.array([[1, 0, 125.0 + shift[0]], [0, 1, 125.0 + shift[1]], [0, 0, 1.0]])
-    return from_center @ turn @ to_center
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    scale = 0.5 * zoom * turn @ np.diag([squeezed, 1.0])
+    return np.vstack((np.column_stack((scale, np.divide(SIZE, 2) - scale @ place)), [0, 0, 1.0]))
+
+
+def photograph(image: np.ndarray, image_from_wall: np.ndarray) -> np.ndarray:
+    large = cv2.warpPerspective(image, np.diag([3.0, 3, 1]) @ image_from_wall, (3 * SIZE[0], 3 * SIZE[1]))
+    return cv2.resize(large, SIZE, interpolation=cv2.INTER_AREA)
+
+
+class Counting:
+    """The built-in network, and how often its parts ran."""
+
+    def __init__(self, network: PDCNet):
+        self.network = network
+        self.views = self.passes = self.encodings = 0
+
+    def __getattr__(self, name: str):
+        return getattr(self.network, name)
+
+    def encode(self, images: torch.Tensor):
+        self.encodings += 1
+        return self.network.encode(images)
+
+    def encode_low(self, images: torch.Tensor):
+        self.views += len(images)
+        return self.network.encode_low(images)
+
+    def decode(self, reference, query, last_level: int = 0, **options):
+        self.passes += not last_level
+        return self.network.decode(reference, query, last_level, **options)
+
+
+@pytest.fixture(scope="module")
+def builtin() -> PDCNet:
+    return load_network(None, "cpu", "float32")
 
 
 @pytest.fixture
-def search(ideal_network, photograph):
-    """Both directions between two cameras: the estimates, the errors of their sure cells, the network."""
-
-    def search(*cameras, network=None, **settings):
-        network = network or ideal_network(max_zoom=1.5, max_angle=30)
-        estimator = Estimator(network, DenseSettings(subpixel=False, min_side=None, method="search", **settings))
-        codes = [estimator.encode(photograph(c, SIZE)) for c in cameras]
-        network.encodings = 0
-        found = estimator.estimate_both(*codes)
-        errors = [mistakes(e, *pair) for e, pair in zip(found, (cameras, cameras[::-1]))]
-        return found, np.concatenate(errors), network
-
-    return search
+def estimator(builtin) -> Estimator:
+    return Estimator(Counting(builtin), DenseSettings(min_side=256, method="search"))
 
 
-class Blind:
-    """A network that is not asked."""
-
-    def encode(self, images):
-        return None
-
-
-def mistakes(estimate, scene_from_reference, scene_from_query) -> np.ndarray:
-    """In pixels of the reference."""
-    sure = estimate.valid & (estimate.confidence > 0.1)
-    there = transform(estimate.query_points, np.linalg.inv(scene_from_reference) @ scene_from_query)
-    return np.linalg.norm(there - estimate.reference_points, axis=-1)[sure]
+def mistakes(estimate, image_from_wall: np.ndarray, other_from_wall: np.ndarray) -> np.ndarray:
+    """Of sure cells, in pixels of the query."""
+    sure = estimate.valid & (estimate.confidence > 0.5)
+    there = transform(estimate.reference_points, other_from_wall @ np.linalg.inv(image_from_wall))
+    return np.linalg.norm(there - estimate.query_points, axis=-1)[sure]
 
 
-def test_a_pair_that_one_pass_finds_costs_one_pass(search):
-    found, errors, network = search(camera(), camera(10, 1.2))
-    assert [estimate.method for estimate in found] == ["direct", "direct"]
-    assert errors.max() < 0.2
-    assert (network.encodings, network.view_search, network.decodings) == (0, 0, 1)  # both directions in one batch
+@pytest.mark.parametrize(
+    "other",
+    [camera(140), camera(0, 4, place=(250, 370)), camera(0, 1.2, 0.28), camera(230, 1.2, 0.35), camera(100, 0.25)],
+    ids=["turned", "near", "from the side", "turned and from the side", "turned and far"],
+)
+def test_one_search_finds_both_directions(estimator, other):
+    cameras = camera(), other
+    codes = [estimator.encode(photograph(wall(1), c)) for c in cameras]
+    found = estimator.estimate_both(*codes)
+    assert [one.method for one in found] == ["search", "search"]
+    for one, pair in zip(found, (cameras, cameras[::-1])):
+        errors = mistakes(one, *pair)
+        assert len(errors) > 100
+        assert np.quantile(errors, 0.95) < 3 * max(1, np.sqrt(np.linalg.det(pair[1][:2, :2] / pair[0][:2, :2].max())))
 
 
-@pytest.mark.parametrize("zoom", [2.5, 1 / 3])
-@pytest.mark.parametrize("degrees", [0, 100])
-def test_zoom_is_found_both_ways_with_and_without_a_turn(search, zoom, degrees):
-    found, errors, network = search(camera(), camera(degrees, zoom))
-    assert [estimate.method for estimate in found] == ["search", "search"]
-    assert errors.max() < 0.3
-    assert network.encodings == 3  # an aligned view a direction, and a window of the wider image
+def test_views_are_encoded_once_an_image_and_their_bytes_are_counted_from_the_start(estimator):
+    codes = [estimator.encode(photograph(wall(seed), camera(turn))) for seed, turn in ((1, 0), (1, 140), (2, 0))]
+    before = [code.nbytes for code in codes]
+    plain = Estimator(estimator.network, DenseSettings(min_side=256, method="homography"))
+    assert before[0] - plain.encode(photograph(wall(1), camera())).nbytes == codes[0].views.nbytes
+    estimator.estimate_both(codes[0], codes[1])
+    assert estimator.network.views >= 2 * len(SHAPES)
+    assert codes[0].views.maps().nbytes == codes[0].views.nbytes
+    estimator.network.views = 0
+    estimator.estimate_both(codes[0], codes[2])
+    estimator.estimate_both(codes[1], codes[2])
+    assert len(SHAPES) <= estimator.network.views < 2 * len(SHAPES)  # those of the third image, and some looks
+    assert [code.nbytes for code in codes] == before
 
 
-def test_a_window_off_the_center_is_found(search):
-    """1.6 times is too much for this network; shrunk to 0.64 it is too little; a window of half the other image fits."""
-    found, errors, _ = search(camera(), camera(0, 1.6, (20, -20)))
-    assert [estimate.method for estimate in found] == ["search", "search"]
-    assert errors.max() < 0.3
+def test_a_pair_that_one_pass_finds_costs_one_pass(estimator):
+    codes = [estimator.encode(photograph(wall(1), c)) for c in (camera(), camera(8, 1.05))]
+    estimator.network.encodings = 0
+    found = estimator.estimate_both(*codes)
+    assert [one.method for one in found] == ["direct", "direct"]
+    network = estimator.network
+    assert (network.encodings, network.views, network.passes) == (0, 0, 1)  # both directions in one batch
 
 
-def test_what_the_query_shows_of_a_wide_reference_is_magnified(search, ideal_network):
-    """A quarter of the sides is a sixteenth of the image: too small a part for this network, unless it is magnified."""
-    found, errors, _ = search(camera(), camera(0, 4, (25, 10)), network=ideal_network(max_zoom=3, least_part=0.1))
-    assert [estimate.method for estimate in found] == ["search", "search"]
-    assert all(estimate.grid_size == (66, 64) for estimate in found)
-    assert errors.max() < 0.3
-    wide = found[0].confidence > 0.1
-    assert 0.05 < wide.mean() < 0.08
-    assert (found[0].valid & ~wide).mean() < 0.01
+def test_a_search_passes_at_most_twice_a_direction(estimator):
+    codes = [estimator.encode(photograph(wall(1), c)) for c in (camera(), camera(140))]
+    estimator.estimate_both(*codes)
+    assert estimator.network.passes <= 1 + 2 * search.ROUNDS
 
 
-@pytest.mark.parametrize("stretch", [(2.8, 1), (1, 2.8), (1 / 2.8, 1)])
-def test_a_view_from_the_side_is_found(search, ideal_network, stretch):
-    """Such a wall looks 2.8 times narrower; squeezed to a half the other image differs by 1.4."""
-    seen = camera() @ np.diag([*stretch, 1.0])
-    seen[:2, 2] += 125 - transform(np.divide(SIZE, 2)[None], seen)[0]  # the same middle
-    found, errors, network = search(camera(), seen, network=ideal_network(max_zoom=2.5, max_stretch=1.6))
-    assert [estimate.method for estimate in found] == ["search", "search"]
-    assert errors.max() < 0.5
-    assert network.view_search == 7 + 8
+@pytest.mark.parametrize("seeds", [(1, 2), (3, 4), (5, 6)])
+def test_unrelated_pictures_stay_silent(estimator, seeds):
+    codes = [estimator.encode(photograph(wall(seed), camera(30 * seed))) for seed in seeds]
+    for one in estimator.estimate_both(*codes):
+        assert one.method == "direct (search found none)"
+        assert (one.valid & (one.confidence > 0.5)).mean() < 0.01
 
 
-def test_what_keypoints_propose_is_tried_before_the_network_looks(search, ideal_network, monkeypatch):
-    """Turned by 20 degrees: the nearest turns of the search leave 20 and 25, more than this network bears."""
-    cameras, network = (camera(), camera(20)), ideal_network(max_angle=8)
-    assert [estimate.method for estimate in search(*cameras, network=network)[0]] == ["direct (search found none)"] * 2
-    rng = np.random.default_rng(0)
-    points = rng.uniform(40, 200, (60, 2))
-    there = transform(points, np.linalg.inv(cameras[1]) @ cameras[0])
-    there[::3] = rng.uniform(0, 250, (20, 2))  # a third is wrong
-    monkeypatch.setattr(view_search, "match_descriptions", lambda *images: (points, there, np.ones(60)))
-    network.view_search = 0
-    found, errors, network = search(*cameras, network=network)
-    assert [estimate.method for estimate in found] == ["search", "search"]
-    assert errors.max() < 0.3
-    assert network.view_search == 0
+def test_two_planes_that_need_different_views_are_both_found(estimator):
+    """Of a picture cut in two the halves are turned by other angles: no homography shows both."""
+    left, right = wall(1), wall(2)
+    plain, turned = (np.full((SIZE[1], 2 * SIZE[0], 3), 90, np.uint8) for _ in range(2))
+    for n, (image, degrees) in enumerate(((left, 90), (right, 200))):
+        place = slice(n * SIZE[0], (n + 1) * SIZE[0])
+        plain[:, place], turned[:, place] = photograph(image, camera()), photograph(image, camera(degrees))
+    codes = [estimator.encode(image) for image in (plain, turned)]
+    found = estimator.estimate_both(*codes)[0]
+    for n, degrees in enumerate((90, 200)):
+        shift = np.array([[1, 0, n * SIZE[0]], [0, 1, 0], [0, 0, 1.0]])
+        there = transform(found.reference_points, shift @ camera(degrees) @ np.linalg.inv(shift @ camera()))
+        right = np.linalg.norm(there - found.query_points, axis=-1) < 3
+        half = found.reference_points[..., 0] // SIZE[0] == n
+        assert (right & half & estimator.sure(found)).sum() > 200
 
 
-def test_a_wrong_proposal_of_keypoints_is_refused(search, ideal_network, monkeypatch):
-    """It is consistent in itself, but a pass through it finds nothing; the looks go on and find the turn."""
-    points = np.random.default_rng(0).uniform(40, 200, (60, 2))
-    monkeypatch.setattr(view_search, "match_descriptions", lambda *images: (points, points * 0.7 + 30, np.ones(60)))
-    found, errors, network = search(camera(), camera(135))
-    assert [estimate.method for estimate in found] == ["search", "search"]
-    assert errors.max() < 0.3
-    assert network.view_search == 7
+@pytest.mark.parametrize(
+    "images",
+    [
+        (np.full((100, 100, 3), 90, np.uint8), wall(1)),
+        (np.full((16, 1000, 3), 255, np.uint8), np.zeros((40, 30, 3), np.uint8)),
+        (wall(1)[:17, :16], wall(1)),
+    ],
+    ids=["one color", "strips of one color", "the smallest image"],
+)
+def test_what_shows_nothing_is_silent(estimator, images):
+    for one in estimator.estimate_both(*(estimator.encode(image) for image in images)):
+        assert (estimator.sure(one)).mean() < 0.02
+        assert np.isfinite(one.flow).all()
 
 
-@pytest.mark.parametrize(("degrees", "zoom"), [(0, 1), (70, 2.0), (200, 0.4)])
-def test_keypoints_propose_the_homography_of_the_original_images(degrees, zoom):
-    rng = np.random.default_rng(1)
-    wall = sum(cv2.resize(rng.normal(0, 1, (n, n)), (600, 600), interpolation=cv2.INTER_CUBIC) for n in (12, 40, 120))
-    wall = np.clip(127 + 40 * np.repeat(wall[..., None], 3, 2), 0, 255).astype(np.uint8)
-    turn = np.vstack((cv2.getRotationMatrix2D((300, 300), degrees, zoom), [0, 0, 1]))
-    images = wall, cv2.warpPerspective(wall, turn, (600, 600), flags=cv2.INTER_AREA)
-    estimator = Estimator(Blind(), DenseSettings(subpixel=False, min_side=300, method="search"))
-    proposed = ViewSearch(estimator.network, tuple(map(estimator.encode, images))).by_keypoints()
-    corners = np.array([[250, 250], [350, 250], [350, 350], [250, 350.0]])
-    assert np.abs(transform(corners, proposed) - transform(corners, turn)).max() < 2 * max(1, zoom)
+def test_a_thousand_fold_zoom_is_silent(estimator):
+    codes = [estimator.encode(photograph(wall(1), c)) for c in (camera(), camera(0, 1000))]
+    for one in estimator.estimate_both(*codes):
+        assert (one.valid & (one.confidence > 0.5)).mean() < 0.02
 
 
-def test_without_texture_keypoints_propose_nothing():
-    estimator = Estimator(Blind(), DenseSettings(subpixel=False, min_side=None, method="search"))
-    gray = estimator.encode(np.full((100, 100, 3), 90, np.uint8))
-    assert ViewSearch(estimator.network, (gray, gray)).by_keypoints() is None
+@pytest.mark.parametrize("settings", [NetworkSettings(), PDCNET], ids=["PDC-Net+", "PDC-Net"])
+def test_published_networks_are_searched_with_too(settings):
+    torch.manual_seed(0)
+    estimator = Estimator(PDCNet(settings).eval(), DenseSettings(min_side=256, method="search"))
+    small = [cv2.resize(wall(seed), (256, 256)) for seed in (1, 2)]
+    for one in estimator.estimate_both(*(estimator.encode(image) for image in small)):
+        assert one.grid_size == (64, 64)
 
 
-def test_one_search_serves_both_directions(search):
-    _, _, network = search(camera(), camera(135))
-    assert network.view_search == 7  # the turns beside none
+# --- parts ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_pair_that_nothing_finds_costs_a_known_number_of_looks(search, ideal_network):
-    found, _, network = search(camera(), camera(), network=ideal_network(max_angle=0))
-    assert [estimate.method for estimate in found] == ["direct (search found none)"] * 2
-    assert (network.view_search, network.encodings, network.decodings) == (7 + 8 + 16 + 18, 0, 1)
+def test_of_all_combinations_those_that_match_stand_out():
+    torch.manual_seed(0)
+    unit = torch.nn.functional.normalize(torch.randn(4, 16, 64), dim=1)
+    shuffled = unit[1][:, torch.randperm(64)]
+    maps = torch.stack((unit[2], shuffled, torch.ones(16, 64) / 4))
+    pairs = torch.tensor([[n, m] for n in range(2) for m in range(3)])
+    found = compare(unit[:2], maps, pairs).sum(1).view(2, 3)
+    assert found[1, 1] > 5 * max(found[0, 0], found[0, 1], found[1, 0])
+    assert (found[:, 2] == 0).all()  # nothing stands out where all is the same
 
 
-def test_a_pass_at_the_limit_of_what_it_can_find_is_aligned_without_a_search(search, ideal_network):
-    found, errors, network = search(camera(), camera(0, 2), network=ideal_network(slip=0.02))
-    assert [estimate.method for estimate in found] == ["search", "search"]
-    assert np.median(errors) < 0.1  # two percent of the flow before, of what alignment leaves after
-    assert network.view_search == 0
+def test_one_of_two_images_is_turned_and_the_other_stays():
+    turns = np.array([shape.turn for shape in SHAPES])
+    pairs = combinations()
+    assert (turns[pairs] == 0).any(1).all()
+    assert len(np.unique(pairs, axis=0)) == len(pairs)
+    known = {tuple(pair) for pair in pairs.tolist()}
+    for pair in known:
+        others = turned_away(*pair)
+        before = turns[pair[1]] - turns[pair[0]]
+        assert len(others) == len(TURNS) // 2 + 1
+        assert all(90 <= (turns[b] - turns[a] - before) % 360 <= 270 for a, b in others)
 
 
-def test_a_plane_found_in_part_is_completed_through_its_homography(search, ideal_network):
-    """Turned by 20 degrees the corners move by up to 64 pixels: this network finds the middle, then all of it."""
-    found, errors, network = search(camera(), camera(20), network=ideal_network(longest_flow=32))
-    assert [estimate.method for estimate in found] == ["search", "search"]
-    assert all((estimate.confidence > 0.1)[estimate.valid].mean() > 0.95 for estimate in found)
-    assert errors.max() < 0.3
-    assert network.view_search == 0
+def test_a_view_on_a_canvas_is_squeezed_then_turned_about_its_place():
+    image = np.zeros((100, 200, 3), np.uint8)
+    view = View.whole(image, (200, 100), (200, 100)).on_canvas(256, Shape(90, 0, 1.0, (0.25, 0.5)))
+    middle = transform(np.array([[127.5, 127.5]]), view.original_from_view)[0]
+    np.testing.assert_allclose(middle, (49.5, 49.5))
+    up = transform(np.array([[127.5, 117.5]]), view.original_from_view)[0]  # ten pixels up: what was on the right
+    np.testing.assert_allclose(up - middle, (10 * 200 / 256 / SQUEEZED, 0), atol=1e-9)
 
 
-def test_how_far_a_pair_is_counts_as_the_network_sees_it_not_in_pixels_of_the_files(ideal_network, photograph):
+def test_how_far_a_pair_is_counts_as_the_network_sees_it_not_in_pixels_of_the_files(ideal_network):
+    from tests.dense.conftest import paint
+
+    def scene(degrees: float, zoom: float) -> np.ndarray:
+        angle = np.radians(degrees)
+        turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, zoom]])
+        to_center, from_center = (np.array([[1, 0, x], [0, 1, y], [0, 0, 1.0]]) for x, y in ((-132, -128), (125, 125)))
+        return from_center @ turn @ to_center
+
     for degrees, zoom, far in [(0, 1, False), (20, 1.5, False), (30, 1, True), (0, 2, True), (0, 0.5, True)]:
-        estimator = Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=64))
-        small = camera(degrees, zoom) @ np.diag([4.0, 4.0, 1])  # the query's file is four times smaller
-        images = photograph(camera(), SIZE), photograph(small, (66, 64))
-        codes = [estimator.encode(image) for image in images]
+        estimator = Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=64, method="direct"))
+        small = scene(degrees, zoom) @ np.diag([4.0, 4.0, 1])  # the query's file is four times smaller
+        codes = [estimator.encode(image) for image in (paint(scene(0, 1), (264, 256)), paint(small, (66, 64)))]
         estimate = estimator.estimate(*codes)
         assert is_far(estimate, estimate.valid, codes[0].view, codes[1].view) is far
 
@@ -198,12 +257,3 @@ def test_settings_that_contradict_the_search_are_refused():
         DenseSettings(method="search", rotations=8)
     with pytest.raises(SettingsError, match="search_below"):
         DenseSettings(search_below=1.5)
-
-
-def test_without_looks_only_proposals_are_tried(search, ideal_network):
-    network = ideal_network(max_angle=8)
-    found, _, network = search(camera(), camera(135), network=network, view_search=False)
-    assert [estimate.method for estimate in found] == ["direct (search found none)"] * 2
-    assert (network.view_search, network.decodings) == (0, 1)
-    found, *_ = search(camera(), camera(0, 2), network=ideal_network(slip=0.02), view_search=False)
-    assert [estimate.method for estimate in found] == ["search", "search"]  # by what the first pass is sure of

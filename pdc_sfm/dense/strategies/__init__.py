@@ -31,7 +31,7 @@ class Strategy:
     is_one_pass: bool = (
         False  # and no more: pairs share a batch, and their images are not needed after they are encoded
     )
-    needs_keypoints: bool = False  # SIFT's, which an encoded image then has room for
+    needs_views: bool = False  # of each image, which an encoded image then has room for
     turns: bool = False  # it finds turned images itself
 
 
@@ -39,12 +39,12 @@ _registered: dict[str, Strategy] = {}
 
 
 def register(
-    name: str, *, is_one_pass: bool = False, needs_keypoints: bool = False, turns: bool = False
+    name: str, *, is_one_pass: bool = False, needs_views: bool = False, turns: bool = False
 ) -> Callable[[Estimate], Estimate]:
     """Make a function the strategy of `dense.method=NAME`."""
 
     def add(estimate: Estimate) -> Estimate:
-        _registered[name] = Strategy(estimate, is_one_pass, needs_keypoints, turns)
+        _registered[name] = Strategy(estimate, is_one_pass, needs_views, turns)
         return estimate
 
     return add

@@ -1,60 +1,67 @@
 """Turned, zoomed and tilted images (beyond the paper): one pass, and for pairs of which it finds little a search.
 
-What a search proposes is a homography; a pass through it decides whether it is right.
+A search proposes how to see a pair; a whole pass that sees it so decides whether that is right. What this leaves without
+matches is searched again: a room has many planes, and each may need a view of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.strategies import register
-from pdc_sfm.dense.strategies.homography import fit_views, warped_pass
-from pdc_sfm.dense.view_search import ViewSearch, is_far, shown_cells, window_around
+from pdc_sfm.dense.strategies.homography import fit_views
+from pdc_sfm.dense.view_search import Proposal, ViewSearch, is_far, shown_cells, window_around
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.estimator import EncodedView, Estimator
     from pdc_sfm.dense.strategies import Directions
 
-CONFIRMED = 0.6  # of what both images should show is sure: the search ends
 PLANAR = 0.5  # of a pass's matches fit one homography: it may show what the pass missed
 COMPLETE = 0.95  # of what it shows was found
+ROUNDS = 2  # of proposing and passing
+LOST = 3.0  # times the matches of earlier passes: what those say of the rest is worth nothing
+SQUARES = 32  # along each side of an image, of which some have no matches yet
+MATCHED = 0.25  # of the cells of a square
 
 
-@dataclass(frozen=True)
-class Trial:
-    """What became of a homography of the search."""
-
-    share: float  # of what it says that both images show, sure after a pass through it
-    homographies: tuple[np.ndarray, ...] = ()  # query_from_reference (3, 3) of both directions
-    estimates: dict[int, DenseEstimate] = field(default_factory=dict)  # passes through it so far, by direction
-
-    @property
-    def confirmed(self) -> bool:
-        return self.share >= CONFIRMED
-
-
-@register("search", needs_keypoints=True, turns=True)
+@register("search", needs_views=True, turns=True)
 def estimate(estimator: Estimator, directions: Directions) -> list[DenseEstimate]:
-    """The first passes; if one found little, all are tried again through the homography that shows most."""
+    """The first passes; if one found little, all are tried again by views that show more."""
     first = estimator.one_pass(directions)
     if not any(_is_weak(estimator, found, *pair) for found, pair in zip(first, directions)):
         return [_completed(estimator, pair, found) for pair, found in zip(directions, first)]
     return search_views(estimator, directions, first)
 
 
-def search_views(estimator: Estimator, directions: Directions, first: list[DenseEstimate]) -> list[DenseEstimate]:
-    """What views of the images find of a pair of which the first passes found little; these, where that is no more."""
-    best = Trial(0.0)
-    for homography in _homographies(estimator, directions, first):
-        best = max(best, _trial(estimator, directions, first, homography), key=lambda trial: trial.share)
-        if best.confirmed:
+def search_views(
+    estimator: Estimator, directions: Directions, first: list[DenseEstimate], turns: bool = False
+) -> list[DenseEstimate]:
+    """What views of the images find of a pair of which the first passes found little; these, where that is no more.
+
+    With `turns` it begins with turned views alone and ends if these show nothing: some tens of milliseconds for a pair.
+    """
+    image0, image1 = directions[0]
+    search = ViewSearch(estimator.network, (estimator.views(image0), estimator.views(image1)), estimator.device)
+    known, unmatched = _known(estimator, directions, first), np.ones((SQUARES, SQUARES), bool)
+    found = list(first)
+    for _ in range(ROUNDS):
+        proposal = search.propose(unmatched, known, turns)
+        if proposal is None:
             break
-    return [_searched(estimator, n, directions[n], found, best) for n, found in enumerate(first)]
+        if proposal.turn != 0:  # else it is what the first passes saw
+            more = _passed(estimator, directions, found, proposal)
+            if more is None:
+                break
+            found = more
+        known, turns = None, False
+        unmatched = _unmatched(estimator.sure(found[0]))
+    if found[0] is first[0]:
+        return [replace(one, method="direct (search found none)") for one in first]
+    return [replace(one, method="search") for one in found]
 
 
 def _is_weak(estimator: Estimator, first: DenseEstimate, reference: EncodedView, query: EncodedView) -> bool:
@@ -71,45 +78,58 @@ def _completed(estimator: Estimator, pair: tuple[EncodedView, EncodedView], firs
     sure = estimator.sure(first)
     if sure[shown_cells(first, fit.query_from_reference)].mean() > COMPLETE:
         return first
-    second = _closer_pass(estimator, pair, first, fit.query_from_reference)
+    second = _closer_pass(estimator, pair, first, fit.query_from_reference).filled_from(first)
     return replace(second, method="search") if estimator.sure(second).sum() > sure.sum() else first
 
 
-def _homographies(estimator: Estimator, directions: Directions, first: list[DenseEstimate]) -> Iterator[np.ndarray]:
-    """Candidates for image1_from_image0, cheap ones first: from what the first passes are sure of, then searched."""
+def _known(estimator: Estimator, directions: Directions, first: list[DenseEstimate]) -> np.ndarray | None:
+    """image1_from_image0 that what the first passes are sure of agrees on."""
     fits = [fit_views(estimator, found, *(e.view for e in pair)) for found, pair in zip(first, directions)]
-    if any(fits):
-        n, fit = max(((n, fit) for n, fit in enumerate(fits) if fit), key=lambda entry: entry[1].inliers)
-        yield fit.query_from_reference if n == 0 else np.linalg.inv(fit.query_from_reference)
-    settings = estimator.settings
-    yield from ViewSearch(
-        estimator.network, directions[0], settings.threshold, estimator.device, settings.view_search
-    ).homographies()
+    if not any(fits):
+        return None
+    n, fit = max(((n, fit) for n, fit in enumerate(fits) if fit), key=lambda entry: entry[1].inliers)
+    return fit.query_from_reference if n == 0 else np.linalg.inv(fit.query_from_reference)
 
 
-def _trial(estimator: Estimator, directions: Directions, first: list[DenseEstimate], homography: np.ndarray) -> Trial:
-    """A pass through it in the easier direction, whose reference is the nearer view: it shows more of the other."""
-    homographies = (homography, np.linalg.inv(homography))
-    shown = [shown_cells(found, h) for found, h in zip(first, homographies)]
-    n = int(np.argmax([part.mean() for part in shown]))
-    second = _closer_pass(estimator, directions[n], first[n], homographies[n])
-    sure = (estimator.sure(second) & shown[n]).sum()
-    share = sure / shown[n].sum() if sure >= estimator.settings.min_matches else 0.0
-    return Trial(share, homographies, {n: second})
+def _passed(
+    estimator: Estimator, directions: Directions, found: list[DenseEstimate], proposal: Proposal
+) -> list[DenseEstimate] | None:
+    """The estimates so far joined with passes by a proposal; None if those add too little."""
+    joined = []
+    for n, (pair, before) in enumerate(zip(directions, found)):
+        second = _seen(estimator, n, pair, before, proposal)
+        if estimator.sure(second).sum() < estimator.settings.min_matches:
+            return None
+        joined.append(_joined(estimator, before, second))
+    counts = [sum(int(estimator.sure(one).sum()) for one in some) for some in (found, joined)]
+    return joined if counts[1] >= counts[0] + estimator.settings.min_matches else None
 
 
-def _searched(
-    estimator: Estimator, n: int, pair: tuple[EncodedView, EncodedView], first: DenseEstimate, best: Trial
+def _seen(
+    estimator: Estimator, n: int, pair: tuple[EncodedView, EncodedView], before: DenseEstimate, proposal: Proposal
 ) -> DenseEstimate:
-    """The pass of direction n through the best homography, if that was confirmed or at least more is sure."""
-    if best.share:
-        homography = best.homographies[n]
-        second = best.estimates[n] if n in best.estimates else _closer_pass(estimator, pair, first, homography)
-        if best.confirmed:  # what the first pass, lost, says of the rest is worth nothing
-            return replace(second, valid=second.valid & shown_cells(first, homography), method="search")
-        if estimator.sure(second).sum() > estimator.sure(first).sum():
-            return replace(second, method="search")
-    return replace(first, method="direct (search found none)")
+    """A pass in direction n of a pair as it is proposed to be seen."""
+    if proposal.turn is None:
+        homography = proposal.image1_from_image0
+        return _closer_pass(estimator, pair, before, homography if n == 0 else np.linalg.inv(homography))
+    reference, query = pair
+    turned = estimator.encode_view(query.view.rotated(proposal.turn if n == 0 else -proposal.turn))
+    return estimator.one_pass([(reference, turned)])[0].resampled(before.grid_size)
+
+
+def _joined(estimator: Estimator, before: DenseEstimate, second: DenseEstimate) -> DenseEstimate:
+    """Of each cell what is surer, so that the flow may jump; only the second, if it makes the first look lost."""
+    if estimator.sure(second).sum() > LOST * estimator.sure(before).sum():
+        return second
+    surer = second.valid & (~before.valid | (second.confidence >= before.confidence))
+    return replace(second, valid=surer).filled_from(before)
+
+
+def _unmatched(sure: np.ndarray) -> np.ndarray:
+    """(SQUARES, SQUARES) bool: squares of an image, whose cells (h, w) are sure or not, without matches."""
+    import cv2
+
+    return cv2.resize(sure.astype(np.float32), (SQUARES, SQUARES), interpolation=cv2.INTER_AREA) < MATCHED
 
 
 def _closer_pass(
@@ -118,9 +138,10 @@ def _closer_pass(
     first: DenseEstimate,
     query_from_reference: np.ndarray,
 ) -> DenseEstimate:
-    """A second pass over the part of the reference that the query shows, magnified if it is small."""
+    """A pass to the query warped by a homography, over the part of the reference that it shows, magnified if it is small."""
     reference, query = pair
     window = window_around(shown_cells(first, query_from_reference))
     if window is not None:
         reference = estimator.encode_view(reference.view.zoomed(*window))
-    return warped_pass(estimator, (reference, query), first, query_from_reference)
+    warped = estimator.encode_view(query.view.seen_from(reference.view, query_from_reference))
+    return estimator.one_pass([(reference, warped)])[0].resampled(first.grid_size)

@@ -1,0 +1,107 @@
+"""The views of an image that a search compares, encoded once: the coarsest features of each, however many pairs it is in.
+
+One pass finds what is turned by up to 45 degrees, zoomed by up to 2 or squeezed to a half. Views lie so close that some view
+of one image and some view of the other differ by less: turned all round; squeezed along four directions, as seen from the
+side, and turned; shrunk on an empty canvas and turned; windows. Of two images one needs to be turned, and one to be magnified
+while the other is shrunk.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pdc_sfm.dense.views import Shape, View
+from pdc_sfm.pixels import COARSE_SIDE, grid_points, inside, transform
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pdc_sfm.network import ImageCode, PDCNet
+
+GRID = COARSE_SIDE // 16  # side of the coarsest maps
+ENCODED_AT_ONCE = 4  # a CPU takes twice as long for an image of a batch of 16
+TURNS = tuple(range(0, 360, 45))  # degrees
+SQUEEZED_ALONG = (0, 45, 90, 135)  # degrees
+SHRUNK, MAGNIFIED = 0.4, 2.0  # together they make up for a zoom of 5
+FILLING = 1.25  # a squeezed image leaves room on its canvas
+PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # of windows, in parts of an image
+
+_PLAIN = tuple(Shape(turn) for turn in TURNS)
+_TILTED = tuple(Shape(turn, along, FILLING) for along in SQUEEZED_ALONG for turn in TURNS)
+_SHRUNK = tuple(Shape(turn, zoom=SHRUNK) for turn in TURNS)
+_WINDOWS = tuple(Shape(zoom=MAGNIFIED, place=place) for place in PLACES)
+SHAPES = (*_PLAIN, *_TILTED, *_SHRUNK, *_WINDOWS)
+
+
+@dataclass
+class ViewCodes:
+    """The coarsest features of the views of an image, encoded when they are first asked for; in half precision."""
+
+    network: PDCNet
+    view: View  # of the whole image
+    channels: int
+    device: str = "cpu"
+    _maps: Tensor | None = field(default=None, init=False, repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Also before they are there: it must not grow."""
+        return 2 * len(SHAPES) * GRID * GRID * self.channels
+
+    def maps(self, least: int = len(SHAPES)) -> Tensor:
+        """(views, channels, GRID, GRID) of unit length: of the turned whole image, or of all `SHAPES` if more are wanted."""
+        import torch
+
+        wanted = len(TURNS) if least <= len(TURNS) else len(SHAPES)
+        parts = [] if self._maps is None else [self._maps]
+        while (done := sum(map(len, parts))) < wanted:
+            some = [self.view.on_canvas(COARSE_SIDE, shape) for shape in SHAPES[done : done + ENCODED_AT_ONCE]]
+            parts.append(encode_coarse(self.network, some, self.device).features[4].half())
+        self._maps = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return self._maps
+
+
+def encode_coarse(network: PDCNet, views: list[View], device: str) -> ImageCode:
+    """Views of 256x256 pixels, a batch, by that branch alone."""
+    import torch
+
+    from pdc_sfm.network import prepare_image
+
+    with torch.inference_mode():
+        images = torch.cat([prepare_image(view.render()) for view in views])
+        return network.encode_low(images.to(device))
+
+
+def places(view: View, cells: int) -> np.ndarray:
+    """(cells, cells, 2): where the centers of a view's cells lie in the original image; NaN beyond it."""
+    there = transform(grid_points((cells, cells), view.size), view.original_from_view)
+    there[~inside(there, view.original_size)] = np.nan
+    return there
+
+
+def _numbers(shapes: tuple[Shape, ...]) -> list[int]:
+    return [SHAPES.index(shape) for shape in shapes]
+
+
+@functools.lru_cache(1)
+def combinations() -> np.ndarray:
+    """(N, 2): the views of both images that are compared, numbers of `SHAPES`."""
+    plain, shrunk, windows = _numbers(_PLAIN), _numbers(_SHRUNK), _numbers(_WINDOWS)
+    upright = [n for n, shape in enumerate(SHAPES) if not shape.turn and shape in (*_PLAIN, *_TILTED)]
+    tilted = [(a, b) for a in upright for b in (*plain, *_numbers(_TILTED))]
+    one_way = [(a, b) for a in windows for b in (*plain, *shrunk)] + [(plain[0], b) for b in shrunk]
+    return np.array([*tilted, *one_way, *((b, a) for a, b in one_way)])
+
+
+def turned_away(first: int, second: int) -> list[tuple[int, int]]:
+    """A combination with the image that is turned in it turned by a right angle or more: what it looks like when it is wrong."""
+    turned = next(n for n in (1, 0) if SHAPES[(first, second)[n]].zoom <= FILLING)
+    pair = (first, second)
+    row = pair[turned] - pair[turned] % len(TURNS)
+    quarter = len(TURNS) // 4
+    others = [row + (pair[turned] - row + step) % len(TURNS) for step in range(quarter, len(TURNS) - quarter + 1)]
+    return [(first, n) if turned else (n, second) for n in others]
