@@ -97,11 +97,10 @@ def combinations() -> np.ndarray:
     return np.array([*tilted, *one_way, *((b, a) for a, b in one_way)])
 
 
-def turned_away(first: int, second: int) -> list[tuple[int, int]]:
-    """A combination with the image that is turned in it turned by a right angle or more: what it looks like when it is wrong."""
-    turned = next(n for n in (1, 0) if SHAPES[(first, second)[n]].zoom <= FILLING)
-    pair = (first, second)
+def opposite(first: int, second: int) -> tuple[int, int]:
+    """A combination with the image that is turned in it turned by 180 degrees more: what it looks like when it is wrong."""
+    pair = [first, second]
+    turned = 1 if SHAPES[second].zoom <= FILLING else 0  # a window is not turned
     row = pair[turned] - pair[turned] % len(TURNS)
-    quarter = len(TURNS) // 4
-    others = [row + (pair[turned] - row + step) % len(TURNS) for step in range(quarter, len(TURNS) - quarter + 1)]
-    return [(first, n) if turned else (n, second) for n in others]
+    pair[turned] = row + (pair[turned] - row + len(TURNS) // 2) % len(TURNS)
+    return pair[0], pair[1]

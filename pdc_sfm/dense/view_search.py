@@ -3,7 +3,7 @@
 The views of both images are encoded once (`view_codes.py`). A pair compares the coarsest features of some hundred combinations
 of them in products of matrices, has the coarsest level of the network decide between the best of these, and the next level
 between the best of those. What comes out is a homography, or a turn, by which a whole pass is worth its time. Whether it is,
-the pair itself tells: the same views turned away by a right angle or more are what chance finds in it.
+the pair itself tells: the same views with one of them upside down are what chance, and the borders of images, find in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pdc_sfm.dense.homography_fit import fit_points
-from pdc_sfm.dense.view_codes import GRID, SHAPES, TURNS, ViewCodes, combinations, encode_coarse, places, turned_away
+from pdc_sfm.dense.view_codes import GRID, SHAPES, TURNS, ViewCodes, combinations, encode_coarse, opposite, places
 from pdc_sfm.dense.views import View
 from pdc_sfm.pixels import COARSE_SIDE, grid_points, inside, transform
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pdc_sfm.dense.estimate import DenseEstimate
-    from pdc_sfm.network import LevelOutput, PDCNet
+    from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 
 COMPARED_AT_ONCE = 32  # combinations: their products fit a processor's cache
 OUTSTANDING = 2.5  # standard deviations above the mean of a row and a column of similarities, from which a match counts
 SHORTLIST = 16  # combinations that the coarsest level decodes
-LOOKS = 3  # of them that the next level decodes
-# What views expect to match, against what the same views turned away expect: 24 to 130 times as much where there is something to
+LOOKS, FIRST_LOOKS = 5, 2  # of them that the next level decodes, the last ones only if the first are not mere chance
+# What views expect to match, against what the same views upside down expect: 24 to 130 times as much where there is something to
 # be found, up to 4.5 times as the best of a shortlist where there is nothing (by the coarsest level alone 3 to 38, and up to 10).
 CHANCE, LEAST_CHANCE = 8.0, 2.5
 FEWEST_CELLS = 24  # likely, of 32x32, for a homography
@@ -90,6 +90,7 @@ class ViewSearch:
 
     def __init__(self, network: PDCNet, codes: tuple[ViewCodes, ViewCodes], device: str = "cpu"):
         self.network, self.codes, self.device = network, codes, device
+        self._codes: dict[tuple[int, bytes], ImageCode] = {}
 
     def propose(self, unmatched: np.ndarray, known: np.ndarray | None = None, turns: bool = False) -> Proposal | None:
         """The way to see the pair that shows most of the part of image0, (h, w) bool, that has no match yet.
@@ -99,11 +100,10 @@ class ViewSearch:
         """
         shown = self._shown(unmatched, turns)
         pairs = [(0, n) for n in range(len(TURNS))] if turns else self._shortlist(shown)
-        found = self._expected(pairs, shown)
-        best = [pairs[n] for n in np.argsort(-found)[:LOOKS]]
+        found, chance = (self._expected(some, shown) for some in (pairs, [opposite(*pair) for pair in pairs]))
         looks = []
-        if found.max() > LEAST_CHANCE * self._expected(turned_away(*best[0]), shown).mean():
-            looks = self._confirmed(best, unmatched)
+        if not turns or found.max() > LEAST_CHANCE * np.median(found):
+            looks = self._confirmed([pairs[n] for n in np.argsort(chance - found)[:LOOKS]], unmatched)
         if known is not None:
             looks.append((self._through(self._shaped(0, 0), known), None))
         if not looks:
@@ -112,19 +112,13 @@ class ViewSearch:
         return self._refined(look, unmatched, shapes)
 
     def _confirmed(self, pairs: list[Shapes], unmatched: np.ndarray) -> list[tuple[Look, Shapes | None]]:
-        """The looks at some combinations that stand out from chance; none, if already the first does not at all."""
-        away = turned_away(*pairs[0])
-        by_chance = [self._shaped_look(away[n]).expected(unmatched) for n in (1, len(away) - 2)]
+        """The looks at some combinations that stand out from chance; none, if the first are nothing but chance."""
+        by_chance = [self._shaped_look(opposite(*pair)).expected(unmatched) for pair in pairs[:FIRST_LOOKS]]
         chance = max(sum(by_chance) / len(by_chance), 1.0)
-        looks: list[tuple[Look, Shapes | None]] = []
-        for pair in pairs:
-            look = self._shaped_look(pair)
-            expected = look.expected(unmatched)
-            if expected > CHANCE * chance:
-                looks.append((look, pair))
-            elif not looks and expected < LEAST_CHANCE * chance:
-                break
-        return looks
+        looks = [self._shaped_look(pair) for pair in pairs[:FIRST_LOOKS]]
+        if max(look.expected(unmatched) for look in looks) > LEAST_CHANCE * chance:
+            looks += [self._shaped_look(pair) for pair in pairs[FIRST_LOOKS:]]
+        return [(look, pair) for look, pair in zip(looks, pairs) if look.expected(unmatched) > CHANCE * chance]
 
     def _refined(self, look: Look, unmatched: np.ndarray, shapes: Shapes | None) -> Proposal:
         """The homography of a look, if a look through it shows more."""
@@ -182,6 +176,13 @@ class ViewSearch:
     def _shaped(self, image: int, number: int) -> View:
         return self.codes[image].view.on_canvas(COARSE_SIDE, SHAPES[number])
 
+    def _code(self, view: View) -> ImageCode:
+        """Of a view, once: several looks have one in common."""
+        key = id(view.source), view.original_from_view.tobytes()
+        if key not in self._codes:
+            self._codes[key] = encode_coarse(self.network, [view], self.device)
+        return self._codes[key]
+
     def _shaped_look(self, pair: Shapes) -> Look:
         return self._look(self._shaped(0, pair[0]), self._shaped(1, pair[1]))
 
@@ -192,8 +193,8 @@ class ViewSearch:
         import torch
 
         with torch.inference_mode():
-            code = encode_coarse(self.network, [first, second], self.device)
-            output = self.network.decode(code[0], code[1], last_level=3, passes=1)[-1]
+            codes = [self._code(view) for view in (first, second)]
+            output = self.network.decode(*codes, last_level=3, passes=1)[-1]
             likely = _likely(output)[0].cpu().numpy()
             flow = output.flow[0].permute(1, 2, 0).cpu().numpy()
         cells = len(flow)

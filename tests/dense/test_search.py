@@ -8,7 +8,7 @@ import torch
 from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import search
-from pdc_sfm.dense.view_codes import SHAPES, TURNS, combinations, turned_away
+from pdc_sfm.dense.view_codes import SHAPES, combinations, opposite
 from pdc_sfm.dense.view_search import compare, is_far
 from pdc_sfm.dense.views import SQUEEZED, Shape, View
 from pdc_sfm.errors import SettingsError
@@ -142,18 +142,18 @@ def test_unrelated_pictures_stay_silent(estimator, seeds):
 
 def test_two_planes_that_need_different_views_are_both_found(estimator):
     """Of a picture cut in two the halves are turned by other angles: no homography shows both."""
-    left, right = wall(1), wall(2)
-    plain, turned = (np.full((SIZE[1], 2 * SIZE[0], 3), 90, np.uint8) for _ in range(2))
-    for n, (image, degrees) in enumerate(((left, 90), (right, 200))):
-        place = slice(n * SIZE[0], (n + 1) * SIZE[0])
+    upper, lower = wall(1), wall(2)
+    plain, turned = (np.full((2 * SIZE[1], SIZE[0], 3), 90, np.uint8) for _ in range(2))
+    for n, (image, degrees) in enumerate(((upper, 90), (lower, 200))):
+        place = slice(n * SIZE[1], (n + 1) * SIZE[1])
         plain[:, place], turned[:, place] = photograph(image, camera()), photograph(image, camera(degrees))
     codes = [estimator.encode(image) for image in (plain, turned)]
     found = estimator.estimate_both(*codes)[0]
     for n, degrees in enumerate((90, 200)):
-        shift = np.array([[1, 0, n * SIZE[0]], [0, 1, 0], [0, 0, 1.0]])
+        shift = np.array([[1, 0, 0], [0, 1, n * SIZE[1]], [0, 0, 1.0]])
         there = transform(found.reference_points, shift @ camera(degrees) @ np.linalg.inv(shift @ camera()))
         right = np.linalg.norm(there - found.query_points, axis=-1) < 3
-        half = found.reference_points[..., 0] // SIZE[0] == n
+        half = found.reference_points[..., 1] // SIZE[1] == n
         assert (right & half & estimator.sure(found)).sum() > 200
 
 
@@ -208,10 +208,9 @@ def test_one_of_two_images_is_turned_and_the_other_stays():
     assert len(np.unique(pairs, axis=0)) == len(pairs)
     known = {tuple(pair) for pair in pairs.tolist()}
     for pair in known:
-        others = turned_away(*pair)
-        before = turns[pair[1]] - turns[pair[0]]
-        assert len(others) == len(TURNS) // 2 + 1
-        assert all(90 <= (turns[b] - turns[a] - before) % 360 <= 270 for a, b in others)
+        first, second = opposite(*pair)
+        assert (turns[second] - turns[first] - turns[pair[1]] + turns[pair[0]]) % 360 == 180
+        assert opposite(first, second) == pair
 
 
 def test_a_view_on_a_canvas_is_squeezed_then_turned_about_its_place():
