@@ -101,7 +101,7 @@ class ViewSearch:
         shown = self._shown(unmatched, turns)
         pairs = [(0, n) for n in range(len(TURNS))] if turns else self._shortlist(shown)
         found, chance = (self._expected(some, shown) for some in (pairs, [opposite(*pair) for pair in pairs]))
-        looks = []
+        looks: list[tuple[Look, Shapes | None]] = []
         if not turns or found.max() > LEAST_CHANCE * np.median(found):
             looks = self._confirmed([pairs[n] for n in np.argsort(chance - found)[:LOOKS]], unmatched)
         if known is not None:
@@ -167,7 +167,7 @@ class ViewSearch:
         with torch.inference_mode():
             maps = [code.maps(int(n.max()) + 1)[n.to(self.device)] for code, n in zip(self.codes, numbers)]
             batch = [ImageCode({4: x.float()}, {}, side, side) for x in maps]
-            output = self.network.decode(*batch, last_level=4)[-1]
+            output = self.network.decode(batch[0], batch[1], last_level=4)[-1]
             likely = _likely(output).flatten(1).cpu().numpy()
         return (likely * shown[numbers[0]]).sum(1)
 
@@ -194,7 +194,7 @@ class ViewSearch:
 
         with torch.inference_mode():
             codes = [self._code(view) for view in (first, second)]
-            output = self.network.decode(*codes, last_level=3, passes=1)[-1]
+            output = self.network.decode(codes[0], codes[1], last_level=3, passes=1)[-1]
             likely = _likely(output)[0].cpu().numpy()
             flow = output.flow[0].permute(1, 2, 0).cpu().numpy()
         cells = len(flow)

@@ -52,7 +52,7 @@ def search_views(
         proposal = search.propose(unmatched, known, turns)
         if proposal is None:
             break
-        if proposal.turn != 0:  # else it is what the first passes saw
+        if proposal.turn != 0 or not estimator.sure(found[0]).any():  # else it is what the first passes saw
             more = _passed(estimator, directions, found, proposal)
             if more is None:
                 break
