@@ -99,7 +99,6 @@ def test_differences_name_what_changed():
         ("pdc_sfm.matches.select:SelectSettings", "confidence=p_r", "confidence=probability"),
         ("pdc_sfm.engine.run:MatchingSettings", "select.confidence=p_r", "confidence=probability"),
         ("pdc_sfm.engine.run:MatchingSettings", "anchors=snap", "keypoints=flow"),
-        ("pdc_sfm.dense.settings:DenseSettings", "looks=false", "view_search"),
         ("pdc_sfm.colmap.mapping.reconstruction:ReconstructionSettings", "sharpen=false", "refine_keypoints"),
         ("pdc_sfm.colmap.mapping.reconstruction:ReconstructionSettings", "weak_pairs=0.5", "min_support_ratio"),
     ],

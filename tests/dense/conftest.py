@@ -9,7 +9,7 @@ import torch
 
 from pdc_sfm.network import LevelOutput
 from pdc_sfm.network.settings import NetworkSettings
-from pdc_sfm.pixels import grid_points, inside, transform
+from pdc_sfm.pixels import grid_points, transform
 
 SCENE = 250  # the scene is a square of this side; red = x, green = y, blue = 255 marks the scene
 
@@ -71,21 +71,13 @@ class IdealNetwork:
 
     max_zoom: float = 8.0
     max_angle: float = 180.0
-    max_stretch: float = 100.0  # of one direction against the other
     slip: float = 0.0
-    least_part: float = 0.0  # of the reference that must be on the query
-    longest_flow: float = np.inf  # pixels: cells that move farther are not found
     encodings: int = 0
     decodings: int = 0
-    view_search: int = 0  # passes of the low-resolution branch alone
     settings: ClassVar[NetworkSettings] = NetworkSettings()  # of the published networks: not aligned
 
     def encode(self, images: torch.Tensor) -> Seen:
         self.encodings += 1
-        return _seen(images)
-
-    def encode_low(self, images: torch.Tensor) -> Seen:
-        self.view_search += 1
         return _seen(images)
 
     def decode(self, reference: Seen, query: Seen, last_level: int = 0):
@@ -102,16 +94,13 @@ class IdealNetwork:
         affine = query_from_reference[:2, :2] / query_from_reference[2, 2]
         zoom = np.sqrt(abs(np.linalg.det(affine)))
         zoom *= np.sqrt(np.prod(reference.shape[:2]) / np.prod(query.shape[:2]))
-        part = inside(grid + flow, query.shape[1::-1]).mean()
         angle = abs(np.degrees(np.arctan2(affine[1, 0] - affine[0, 1], affine[0, 0] + affine[1, 1])))
-        longest, shortest = np.linalg.svd(affine, compute_uv=False)
-        sure = 1 / self.max_zoom < zoom < self.max_zoom and angle < self.max_angle and part >= self.least_part
-        sure = sure and longest < self.max_stretch * shortest
+        sure = 1 / self.max_zoom < zoom < self.max_zoom and angle < self.max_angle
         flow = flow * (1 + self.slip) if sure else np.zeros_like(flow)
         log_var = np.zeros((2, *flow.shape[:2]), np.float32)
         log_var[1] = 10.0
         logits = np.zeros_like(log_var)
-        logits[0] = np.where(sure & (np.linalg.norm(flow, axis=-1) < self.longest_flow), 5.0, -5.0)
+        logits[0] = 5.0 if sure else -5.0
         return flow.transpose(2, 0, 1).astype(np.float32), log_var, logits
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from pdc_sfm.dense.estimator import Estimator
+from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import search
-from pdc_sfm.dense.view_codes import SHAPES, combinations, opposite
+from pdc_sfm.dense.view_codes import SHAPES, TURNS, combinations, opposite
 from pdc_sfm.dense.view_search import compare, is_far
 from pdc_sfm.dense.views import SQUEEZED, Shape, View
 from pdc_sfm.errors import SettingsError
@@ -74,9 +74,21 @@ def builtin() -> PDCNet:
     return load_network(None, "cpu", "float32")
 
 
-@pytest.fixture
-def estimator(builtin) -> Estimator:
+@pytest.fixture(scope="module")
+def shared(builtin) -> Estimator:
     return Estimator(Counting(builtin), DenseSettings(min_side=256, method="search"))
+
+
+@pytest.fixture
+def estimator(shared) -> Estimator:
+    """One for all, so that the views of an image that several tests use are encoded once."""
+    shared.network.views = shared.network.passes = shared.network.encodings = 0
+    return shared
+
+
+@pytest.fixture(scope="module")
+def plain(shared) -> EncodedView:
+    return shared.encode(photograph(wall(1), camera()))
 
 
 def mistakes(estimate, image_from_wall: np.ndarray, other_from_wall: np.ndarray) -> np.ndarray:
@@ -91,10 +103,10 @@ def mistakes(estimate, image_from_wall: np.ndarray, other_from_wall: np.ndarray)
     [camera(140), camera(0, 4, place=(250, 370)), camera(0, 1.2, 0.28), camera(230, 1.2, 0.35), camera(100, 0.25)],
     ids=["turned", "near", "from the side", "turned and from the side", "turned and far"],
 )
-def test_one_search_finds_both_directions(estimator, other):
+def test_one_search_finds_both_directions(estimator, plain, other):
     cameras = camera(), other
-    codes = [estimator.encode(photograph(wall(1), c)) for c in cameras]
-    found = estimator.estimate_both(*codes)
+    found = estimator.estimate_both(plain, estimator.encode(photograph(wall(1), other)))
+    assert estimator.network.passes <= 1 + 2 * search.ROUNDS
     assert [one.method for one in found] == ["search", "search"]
     for one, pair in zip(found, (cameras, cameras[::-1])):
         errors = mistakes(one, *pair)
@@ -102,40 +114,46 @@ def test_one_search_finds_both_directions(estimator, other):
         assert np.quantile(errors, 0.95) < 3 * max(1, np.sqrt(np.linalg.det(pair[1][:2, :2] / pair[0][:2, :2].max())))
 
 
-def test_views_are_encoded_once_an_image_and_their_bytes_are_counted_from_the_start(estimator):
-    codes = [estimator.encode(photograph(wall(seed), camera(turn))) for seed, turn in ((1, 0), (1, 140), (2, 0))]
-    before = [code.nbytes for code in codes]
-    plain = Estimator(estimator.network, DenseSettings(min_side=256, method="homography"))
-    assert before[0] - plain.encode(photograph(wall(1), camera())).nbytes == codes[0].views.nbytes
-    estimator.estimate_both(codes[0], codes[1])
-    assert estimator.network.views >= 2 * len(SHAPES)
-    assert codes[0].views.maps().nbytes == codes[0].views.nbytes
+def test_views_are_encoded_once_an_image_and_their_bytes_are_counted_from_the_start(estimator, builtin, plain):
+    estimator.views(plain).maps()
+    others = [estimator.encode(photograph(wall(seed), camera(140))) for seed in (1, 2)]
     estimator.network.views = 0
-    estimator.estimate_both(codes[0], codes[2])
-    estimator.estimate_both(codes[1], codes[2])
-    assert len(SHAPES) <= estimator.network.views < 2 * len(SHAPES)  # those of the third image, and some looks
-    assert [code.nbytes for code in codes] == before
+    before = others[0].nbytes
+    without = Estimator(builtin, DenseSettings(min_side=256, method="homography"))
+    assert before - without.encode(photograph(wall(1), camera(140))).nbytes == others[0].views.nbytes
+    estimator.estimate_both(plain, others[0])
+    assert len(SHAPES) <= estimator.network.views < 2 * len(SHAPES)  # of the other image, and some looks
+    assert (others[0].nbytes, others[0].views.maps().nbytes) == (before, others[0].views.nbytes)
+    for code in (plain, others[0]):
+        estimator.network.views = 0
+        estimator.estimate_both(code, others[1])
+    assert estimator.network.views < len(SHAPES) / 2  # all are there
 
 
-def test_a_pair_that_one_pass_finds_costs_one_pass(estimator):
-    codes = [estimator.encode(photograph(wall(1), c)) for c in (camera(), camera(8, 1.05))]
+def test_a_search_of_turns_alone_costs_little_where_there_is_nothing(estimator, plain):
+    other = estimator.encode(photograph(wall(5), camera()))
+    directions = [(plain, other), (other, plain)]
+    first = estimator.one_pass(directions)
+    estimator.views(plain).maps(len(TURNS))
+    estimator.network.views = estimator.network.passes = 0
+    found = search.search_views(estimator, directions, first, turns=True)
+    assert [one.method for one in found] == ["direct (search found none)"] * 2
+    assert estimator.network.passes == 0
+    assert estimator.network.views <= len(TURNS) + 4
+
+
+def test_a_pair_that_one_pass_finds_costs_one_pass(estimator, plain):
+    other = estimator.encode(photograph(wall(1), camera(8, 1.05)))
     estimator.network.encodings = 0
-    found = estimator.estimate_both(*codes)
+    found = estimator.estimate_both(plain, other)
     assert [one.method for one in found] == ["direct", "direct"]
     network = estimator.network
     assert (network.encodings, network.views, network.passes) == (0, 0, 1)  # both directions in one batch
 
 
-def test_a_search_passes_at_most_twice_a_direction(estimator):
-    codes = [estimator.encode(photograph(wall(1), c)) for c in (camera(), camera(140))]
-    estimator.estimate_both(*codes)
-    assert estimator.network.passes <= 1 + 2 * search.ROUNDS
-
-
-@pytest.mark.parametrize("seeds", [(1, 2), (3, 4), (5, 6)])
-def test_unrelated_pictures_stay_silent(estimator, seeds):
-    codes = [estimator.encode(photograph(wall(seed), camera(30 * seed))) for seed in seeds]
-    for one in estimator.estimate_both(*codes):
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_unrelated_pictures_stay_silent(estimator, plain, seed):
+    for one in estimator.estimate_both(plain, estimator.encode(photograph(wall(seed), camera(30 * seed)))):
         assert one.method == "direct (search found none)"
         assert (one.valid & (one.confidence > 0.5)).mean() < 0.01
 
@@ -172,9 +190,8 @@ def test_what_shows_nothing_is_silent(estimator, images):
         assert np.isfinite(one.flow).all()
 
 
-def test_a_thousand_fold_zoom_is_silent(estimator):
-    codes = [estimator.encode(photograph(wall(1), c)) for c in (camera(), camera(0, 1000))]
-    for one in estimator.estimate_both(*codes):
+def test_a_thousand_fold_zoom_is_silent(estimator, plain):
+    for one in estimator.estimate_both(plain, estimator.encode(photograph(wall(1), camera(0, 1000)))):
         assert (one.valid & (one.confidence > 0.5)).mean() < 0.02
 
 
@@ -222,9 +239,7 @@ def test_a_view_on_a_canvas_is_squeezed_then_turned_about_its_place():
     np.testing.assert_allclose(up - middle, (10 * 200 / 256 / SQUEEZED, 0), atol=1e-9)
 
 
-def test_how_far_a_pair_is_counts_as_the_network_sees_it_not_in_pixels_of_the_files(ideal_network):
-    from tests.dense.conftest import paint
-
+def test_how_far_a_pair_is_counts_as_the_network_sees_it_not_in_pixels_of_the_files(ideal_network, photograph):
     def scene(degrees: float, zoom: float) -> np.ndarray:
         angle = np.radians(degrees)
         turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, zoom]])
@@ -234,7 +249,9 @@ def test_how_far_a_pair_is_counts_as_the_network_sees_it_not_in_pixels_of_the_fi
     for degrees, zoom, far in [(0, 1, False), (20, 1.5, False), (30, 1, True), (0, 2, True), (0, 0.5, True)]:
         estimator = Estimator(ideal_network(), DenseSettings(subpixel=False, min_side=64, method="direct"))
         small = scene(degrees, zoom) @ np.diag([4.0, 4.0, 1])  # the query's file is four times smaller
-        codes = [estimator.encode(image) for image in (paint(scene(0, 1), (264, 256)), paint(small, (66, 64)))]
+        codes = [
+            estimator.encode(image) for image in (photograph(scene(0, 1), (264, 256)), photograph(small, (66, 64)))
+        ]
         estimate = estimator.estimate(*codes)
         assert is_far(estimate, estimate.valid, codes[0].view, codes[1].view) is far
 
