@@ -151,6 +151,14 @@ def test_a_pair_that_one_pass_finds_costs_one_pass(estimator, plain):
     assert (network.encodings, network.views, network.passes) == (0, 0, 1)  # both directions in one batch
 
 
+def test_a_plane_at_the_limit_of_a_pass_is_passed_again_without_a_search(estimator, plain):
+    cameras = camera(), camera(32)
+    found = estimator.estimate_both(plain, estimator.encode(photograph(wall(1), cameras[1])))
+    assert [one.method for one in found] == ["search", "search"]
+    assert (estimator.network.views, estimator.network.passes) == (0, 3)
+    assert np.quantile(mistakes(found[0], *cameras), 0.95) < 1
+
+
 @pytest.mark.parametrize("seed", [2, 3, 4])
 def test_unrelated_pictures_stay_silent(estimator, plain, seed):
     for one in estimator.estimate_both(plain, estimator.encode(photograph(wall(seed), camera(30 * seed)))):

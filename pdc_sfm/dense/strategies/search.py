@@ -32,9 +32,9 @@ MATCHED = 0.25  # of the cells of a square
 def estimate(estimator: Estimator, directions: Directions) -> list[DenseEstimate]:
     """The first passes; if one found little, all are tried again by views that show more."""
     first = estimator.one_pass(directions)
-    if not any(_is_weak(estimator, found, *pair) for found, pair in zip(first, directions)):
-        return [_completed(estimator, pair, found) for pair, found in zip(directions, first)]
-    return search_views(estimator, directions, first)
+    if min(estimator.sure(found).mean() for found in first) < estimator.settings.search_below:
+        return search_views(estimator, directions, first)
+    return [_completed(estimator, pair, found) for pair, found in zip(directions, first)]
 
 
 def search_views(
@@ -64,22 +64,17 @@ def search_views(
     return [replace(one, method="search") for one in found]
 
 
-def _is_weak(estimator: Estimator, first: DenseEstimate, reference: EncodedView, query: EncodedView) -> bool:
-    """Whether a pass found little, or is at the limit of what it can find."""
-    sure = estimator.sure(first)
-    return bool(sure.mean() < estimator.settings.search_below) or is_far(first, sure, reference.view, query.view)
-
-
 def _completed(estimator: Estimator, pair: tuple[EncodedView, EncodedView], first: DenseEstimate) -> DenseEstimate:
-    """A pass that found a plane but not all of it is followed by one through the plane's homography."""
+    """A pass that found a plane, but not all of it or at the limit of its reach, is followed by one through its homography."""
     fit = fit_views(estimator, first, *(encoded.view for encoded in pair))
     if fit is None or fit.share < PLANAR:
         return first
     sure = estimator.sure(first)
-    if sure[shown_cells(first, fit.query_from_reference)].mean() > COMPLETE:
+    complete = sure[shown_cells(first, fit.query_from_reference)].mean() > COMPLETE
+    if complete and not is_far(first, sure, *(encoded.view for encoded in pair)):
         return first
     second = _closer_pass(estimator, pair, first, fit.query_from_reference).filled_from(first)
-    return replace(second, method="search") if estimator.sure(second).sum() > sure.sum() else first
+    return replace(second, method="search") if estimator.sure(second).sum() >= sure.sum() else first
 
 
 def _known(estimator: Estimator, directions: Directions, first: list[DenseEstimate]) -> np.ndarray | None:
