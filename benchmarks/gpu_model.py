@@ -5,8 +5,9 @@
     a stage    = max(device, host) + copied / (PCIe x --pcie)
     a pair     = 2 / --pairs-per-image encodings + a decoding both ways + processor
 
-Convolutions in float32 run as TF32 where a GPU has it (torch's default), matrix products in float32. Processor time is that of
-one thread that also drives the GPU, and does nothing meanwhile: prepare, select, journal, tracks; images are read beside it.
+With `--precision tf32` convolutions run as TF32 where a GPU has it; by default they do not, as in the package. Processor time is
+that of one thread that also drives the GPU, and does nothing meanwhile: prepare, select, journal; and after it tracks, on all
+--cores. Images are read beside it.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ class Gpu:
     memory: float
     pcie: float
 
-    def peak(self, kernel: Kernel) -> float:
+    def peak(self, kernel: Kernel, tf32: bool) -> float:
         """Operations a second of the unit that a kernel runs on."""
         if kernel.dtype in (torch.float16, torch.bfloat16):
             return 1e12 * self.half
-        return 1e12 * (self.tf32 if kernel.name == "convolution" else self.float32)
+        return 1e12 * (self.tf32 if tf32 and kernel.name == "convolution" else self.float32)
 
 
 GPUS = (
@@ -56,6 +57,7 @@ class Assumed:
     kernel: float = 3.0  # the shortest kernel
     launch: float = 8.0  # host time of an operation: Python, torch, driver
     sync: float = 20.0  # host time lost where it waits for the device
+    cores: float = 4.0  # of the host, which share the assembling of tracks
     pairs_per_image: float = 20.0  # pairs of the list that an image is in; each has two images
 
     @property
@@ -85,12 +87,12 @@ class Stage:
         return Stage(*(getattr(self, f.name) * factor for f in fields(self)))
 
 
-def stage(count: Count, gpu: Gpu, assumed: Assumed) -> Stage:
+def stage(count: Count, gpu: Gpu, assumed: Assumed, tf32: bool = False) -> Stage:
     """What counted work takes on a GPU."""
     parts = {"compute": 0.0, "memory": 0.0, "short": 0.0}
     for kernel in count.launched:
         times = {
-            "compute": kernel.flops / (gpu.peak(kernel) * assumed.compute),
+            "compute": kernel.flops / (gpu.peak(kernel, tf32) * assumed.compute),
             "memory": kernel.nbytes / (1e9 * gpu.memory * assumed.bandwidth),
             "short": 1e-6 * assumed.kernel,
         }

@@ -15,13 +15,14 @@ import argparse
 import statistics
 import time
 from dataclasses import fields
+from typing import get_args
 
 import numpy as np
 import torch
 from gpu_model import GPUS, Assumed, Gpu, Row, stage
 from host_time import HostTime, measure
 
-from pdc_sfm.device import set_tf32
+from pdc_sfm.device import Precision, set_tf32
 from pdc_sfm.images import resize_image
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.network import PDCNET_PLUS, PDCNet, for_inference
@@ -63,9 +64,9 @@ def counted(network: PDCNet, size: Size, batch: int) -> tuple[Count, Count]:
     return encoding, decoding
 
 
-def measured(network: PDCNet, size: Size, batch: int, times: int = 10) -> tuple[float, float]:
+def measured(network: PDCNet, size: Size, batch: int, precision: Precision, times: int = 10) -> tuple[float, float]:
     """Seconds of an encoding and of a pair, `batch` at a time, by the clock, on the GPU that is here."""
-    set_tf32("cuda")
+    set_tf32("cuda", precision)
     matcher = Matcher(network.to("cuda"), device="cuda")
     images = photographs(size)
     pairs = [tuple(matcher.encode(image) for image in images)] * batch
@@ -92,7 +93,7 @@ def _clock(call, times: int) -> float:
 
 def processor_seconds(host: HostTime, assumed: Assumed) -> float:
     """Of a pair, in the thread that drives the GPU and in what follows."""
-    return host.worker(assumed.encodings) + host.journal + host.tracks
+    return host.worker(assumed.encodings) + host.journal + host.tracks_on(assumed.cores)
 
 
 def line(
@@ -121,7 +122,8 @@ def estimate(args: argparse.Namespace, assumed: Assumed, gpus: list[Gpu], hosts:
     print(f"\n{HEAD}")
     for gpu in gpus:
         for what, batch, (encoding, decoding), processor in rows:
-            row = Row(stage(encoding, gpu, assumed), stage(decoding, gpu, assumed) * (1 / batch), processor)
+            encode, decode = (stage(count, gpu, assumed, args.precision == "tf32") for count in (encoding, decoding))
+            row = Row(encode, decode * (1 / batch), processor)
             times = row.encode.seconds, row.decode.seconds, processor, row.seconds(assumed)
             print(line(gpu.name, what, batch, *times, row.bottleneck(assumed)))
 
@@ -133,8 +135,8 @@ def measure_here(args: argparse.Namespace, assumed: Assumed, hosts: dict[Size, H
         network = load(name, args.precision)
         for size in args.sizes:
             for batch in args.batches:
-                encode, decode = measured(network, size, batch)
-                after = hosts[size].journal + hosts[size].tracks
+                encode, decode = measured(network, size, batch, args.precision)
+                after = hosts[size].journal + hosts[size].tracks_on(assumed.cores)
                 total = encode * assumed.encodings + decode + after
                 device = torch.cuda.get_device_name()
                 note = "processor" if after > decode else "matching"
@@ -150,7 +152,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--networks", nargs="+", choices=("builtin", "pdcnet_plus"), default=["builtin", "pdcnet_plus"])
     parser.add_argument("--sizes", nargs="+", type=_size, default=[(640, 480)], metavar="WxH")
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 8], help="pairs at a time (1 8)")
-    parser.add_argument("--precision", choices=("float32", "float16", "bfloat16"), default="float32")
+    parser.add_argument("--precision", choices=get_args(Precision), default="float32")
     parser.add_argument("--matches", type=int, default=10_000, help="of a pair (10,000)")
     parser.add_argument("--estimate", action="store_true", help="estimate where there is a GPU, too")
     for f in fields(Assumed):

@@ -1,1 +1,12 @@
 """COLMAP: features and matches become poses and points. This room alone knows pycolmap, and it knows no torch."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pycolmap  # noqa: F401
+
+# with it glog puts a handler of its own in the place of Python's, which answers SIGTERM with a dump of the stack
+if threading.current_thread() is threading.main_thread() and (_before := signal.getsignal(signal.SIGTERM)) is not None:
+    signal.signal(signal.SIGTERM, _before)

@@ -25,12 +25,26 @@ def test_a_kernel_takes_what_limits_it():
         Kernel("add", 0, 5 * 10**6, torch.float32),  # 5 * 10^6 / (50 * 10^9) s = 100 us
         NOTHING,  # 4 us
     ]
-    found = stage(Count(work), SMALL, ASSUMED)
+    found = stage(Count(work), SMALL, ASSUMED, tf32=True)
     assert found.compute == pytest.approx(3.5e-3)
     assert found.memory == pytest.approx(100e-6)
     assert found.short == pytest.approx(4e-6)
     assert found.launches == pytest.approx(50e-6)
     assert found.seconds == pytest.approx(3.604e-3)
+
+
+def test_a_convolution_is_no_tf32_unless_that_is_asked_for():
+    """As in the package, whose float32 has all its bits."""
+    convolution = Count([Kernel("convolution", 10**9, 10**6, torch.float32)])
+    assert stage(convolution, SMALL, ASSUMED).compute == pytest.approx(2e-3)
+    assert stage(convolution, SMALL, ASSUMED, tf32=True).compute == pytest.approx(1e-3)
+
+
+def test_processes_share_the_tracks_up_to_what_one_must_do():
+    host = HostTime(0.0, 0.0, 0.0, 0.0, tracks=10e-3, divided=0.8)
+    assert host.tracks_on(1) == 10e-3
+    assert host.tracks_on(4) == pytest.approx(10e-3 * 1.3 / 4)
+    assert host.tracks_on(16) == pytest.approx(2e-3)
 
 
 def test_the_host_launches_while_the_device_works_and_copies_come_after():
@@ -89,7 +103,7 @@ def test_a_gpu_that_is_here_is_measured(monkeypatch, capsys):
     monkeypatch.setattr(gpu_plan, "measure", lambda size, matches: HostTime(1.0, 0.02, 0.003, 0.001, 0.004))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "this one")
-    monkeypatch.setattr(gpu_plan, "measured", lambda network, size, batch: (0.05, 0.01))
+    monkeypatch.setattr(gpu_plan, "measured", lambda network, size, batch, precision: (0.05, 0.01))
     monkeypatch.setattr(sys, "argv", ["gpu_plan.py", "--networks", "builtin", "--sizes", "64x48", "--batches", "4"])
     gpu_plan.main()
     last = capsys.readouterr().out.splitlines()[-1]

@@ -110,3 +110,21 @@ def test_what_the_machine_refuses_is_one_line(monkeypatch, capsys, error, line, 
     assert said.startswith(f"pdc-sfm: {line}")
     assert said.count("\n") == 1
     assert ("what was finished is kept" in said) == (kept and bool(continued))
+
+
+def test_colmap_leaves_sigterm_to_us():
+    """Importing pycolmap installs a handler that ends the process with a dump of the stack."""
+    script = """
+import os, signal
+from pdc_sfm.interrupts import Interrupted, interruptible
+try:
+    with interruptible():
+        import pdc_sfm.colmap.mapping.reconstruction
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+except Interrupted as error:
+    print(error)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert ended.stdout == "terminated; the same command begins anew\n"
+    assert ended.stderr == ""
