@@ -104,7 +104,7 @@ class _LocalizationRun:
         self.match(self.dataset.images, *map(self.file, ("pairs-db.txt", "features.h5", "matches.h5")))
 
     def triangulate(self) -> None:
-        triangulate(
+        result = triangulate(
             self.file("sfm_reference"),
             self.dataset.images,
             self.file("pairs-db.txt"),
@@ -114,6 +114,7 @@ class _LocalizationRun:
             self.settings.triangulation,
             verbose=self.verbose,
         )
+        result.warn()
 
     def find_pairs(self) -> None:
         """Database images for each query, of the given list or found now."""

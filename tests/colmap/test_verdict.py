@@ -15,6 +15,7 @@ from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, cell_numbers, ex
 from pdc_sfm.colmap.mapping.links import connected_parts, find_links
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
+from pdc_sfm.colmap.mapping.verdict import judge_links
 
 QUICK = ReconstructionSettings(refine_keypoints=False, threads=1)
 HERE, THERE = ([f"{place}{number}.png" for number in range(4)] for place in ("here", "there"))
@@ -132,6 +133,18 @@ def test_a_link_needs_covered_cells_and_more_if_nothing_confirms_it(cells, secon
     first = find_links(range(6), pairs)[0]
     assert first.is_weak == weak
     assert len(first.part) == 3
+
+
+def test_what_one_pair_contradicts_is_said_once(model_and_database):
+    model, _ = model_and_database(make_scene(HERE, points=600, vary=0))
+    first, second, third, fourth = sorted(model.reg_image_ids())
+    pairs = [evidence(first, second, 500), evidence(second, third, 400), evidence(third, fourth, 500)]
+    verdict = judge_links(model, [*pairs, evidence(first, fourth, 300, 0.0)])
+    assert verdict.kind == "doubtful"
+    (line,) = verdict.reasons
+    assert (
+        f"the map follows {HERE[1]} - {HERE[2]} (400 cells) and contradicts {HERE[0]} - {HERE[3]} (300 cells)" in line
+    )
 
 
 def test_where_images_have_few_keypoints_fewer_cells_prove_a_link():

@@ -43,7 +43,10 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
     weak, against = [link for link in links if link.is_weak], [link for link in links if link.is_contradicted]
     lines = [f"no verified pair that the map explains joins {_names(model, part)} to the rest" for part in parts[1:]]
     lines += [_weak_line(model, link) for link in weak]
-    lines += [_contradicted_line(model, link) for link in against if not link.is_weak]
+    by_pair = {
+        link.against: link for link in reversed(against) if not link.is_weak
+    }  # the weakest that a pair contradicts
+    lines += [_contradicted_line(model, link) for link in reversed(by_pair.values())]
     if not lines:
         return Verdict()
     doubted = {image for link in (*weak, *against) for image in link.part}.union(*parts[1:])
