@@ -222,7 +222,8 @@ class _QueryReader:
 def _collect(
     done: list[LocalizedQuery | tuple[str, str]], reader: _QueryReader, settings: LocalizationSettings
 ) -> LocalizationResult:
-    poses, failed, inliers, judged, doubts = {}, {}, {}, {}, {}
+    poses, failed, inliers, judged = {}, {}, {}, {}
+    doubts: dict[str, str] = {}
     for item in done:
         if isinstance(item, tuple):
             failed[item[0]] = item[1]

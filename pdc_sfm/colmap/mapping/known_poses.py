@@ -28,9 +28,9 @@ def judge_poses(
         weigh, points = PairScales(model, opened), lambda image_id: opened.read_keypoints(image_id)[:, :2]
         pairs = []
         for ids in _strongest(opened, set(model.reg_image_ids())):
-            cameras = tuple(model.camera(model.image(image_id).camera_id) for image_id in ids)
+            camera0, camera1 = (model.camera(model.image(image_id).camera_id) for image_id in ids)
             given = np.asarray(opened.read_matches(*ids), np.int64)
-            geometry = verify_by_estimation(cameras, (points(ids[0]), points(ids[1])), given, settings, seed)
+            geometry = verify_by_estimation((camera0, camera1), (points(ids[0]), points(ids[1])), given, settings, seed)
             found = np.asarray(geometry.inlier_matches, np.int64).reshape(-1, 2)
             if len(found):
                 pairs.append(weigh(ids, found))

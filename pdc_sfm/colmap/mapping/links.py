@@ -145,4 +145,5 @@ class _Tree:
             if self._parent.get(image) in below:
                 below.add(image)
         whole = {image for image in self._order if self._root[image] == self._root[edge]}
-        return frozenset(min(below, whole - below, key=len))
+        rest = whole - below
+        return frozenset(below if len(below) <= len(rest) else rest)
