@@ -17,7 +17,7 @@ $(SETUP): setup.cfg constraints.txt
 test: setup
 	$(BIN)/python -m pytest
 
-# The tests with the lines they reach; scenes and the viewer's window are left out (pyproject.toml). Slower than `make test`.
+# The tests with the lines they reach; scenes are left out (pyproject.toml). Slower than `make test`.
 coverage: setup
 	$(BIN)/python -m pytest --cov --cov-report=term
 

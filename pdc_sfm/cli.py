@@ -31,7 +31,7 @@ VERBS = {
     "reconstruct": "cameras and points from images and their matches",
     "triangulate": "points from matches of images whose cameras are known",
     "localize": "poses of queries in a model",
-    "view": "look at a model, in a window or as a picture",
+    "view": "look at a map, in a browser or as a picture",
     "export": "write a map as nerfstudio, splat trainers, COLMAP, Bundler, NVM, PLY or kapture read it",
     "aachen": "Aachen Day-Night: full localization, or the local-feature challenge",
     "evaluate": "measure a network: on made pairs, scenes, and the datasets of the paper",

@@ -12,6 +12,7 @@ import numpy as np
 from pdc_sfm.colmap.io.models import model_poses
 from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers
 from pdc_sfm.colmap.render import draw, overview
+from pdc_sfm.colmap.types import Reconstruction
 from pdc_sfm.evaluation.measures.poses import camera_center
 from pdc_sfm.report.html import Section, picture
 from pdc_sfm.report.run_data import Missing, Run
@@ -21,14 +22,18 @@ PICTURE = (1200, 700)
 
 
 def model_section(run: Run) -> Section:
-    """Points and cameras; localized queries in a color of their own."""
-    model = run.model
+    """Points and cameras of a run; localized queries in a color of their own."""
+    return section_of_model(run.model, _query_poses(run))
+
+
+def section_of_model(model: Reconstruction, queries: dict[str, np.ndarray]) -> Section:
+    """The same of any model; `queries` are cam_from_world (3, 4) by name."""
     poses = model_poses(model)
     points, colors = model_points(model)
     if len(points) == 0 or not poses:
         raise Missing(f"the model has {len(points)} points and {len(poses)} cameras")
     keep = np.flatnonzero(remove_outliers(points))
-    stacked, queries = np.stack(list(poses.values())), _query_poses(run)
+    stacked = np.stack(list(poses.values()))
     shown = np.sort(np.random.default_rng(0).permutation(keep)[:MOST_POINTS])
     world = upright(stacked)
     drawn, centers = points[shown] @ world.T, camera_center(np.stack([*poses.values(), *queries.values()])) @ world.T

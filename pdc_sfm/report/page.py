@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -15,8 +16,13 @@ KINDS = {"scene": "the built-in scene", "images": "a folder of photographs"}
 
 
 def page(run: Run, sections: list[Section], missing: list[str]) -> str:
-    """The whole document."""
-    title = f"pdc-sfm: {run.folder.resolve().name}"
+    """The whole document of a run."""
+    return document(run.folder.resolve().name, _subtitle(run), sections, missing)
+
+
+def document(name: str, subtitle: str, sections: list[Section], missing: Sequence[str] = ()) -> str:
+    """A page of sections, complete in one file."""
+    title = f"pdc-sfm: {name}"
     links = "".join(f'<a href="#{s.key}">{text(s.title)}</a>' for s in sections)
     body = "".join(f'<section id="{s.key}"><h2>{text(s.title)}</h2>{s.content}</section>' for s in sections)
     return f"""<!DOCTYPE html>
@@ -31,7 +37,7 @@ def page(run: Run, sections: list[Section], missing: list[str]) -> str:
 <body>
 <header><div class="top"><h1>{text(title)}</h1>
 <button id="theme" type="button" title="dark or light">◐</button></div>
-<p class="note">{text(_subtitle(run))}</p>
+<p class="note">{text(subtitle)}</p>
 <nav>{links}</nav></header>
 <main>{_missing(missing)}{body}</main>
 <footer>Written by pdc-sfm {text(__version__)}. This file needs no network.</footer>
@@ -49,7 +55,7 @@ def _subtitle(run: Run) -> str:
     return f"{what[0].upper()}{what[1:]}, {run.image_count} images, {when:%Y-%m-%d %H:%M}"
 
 
-def _missing(lines: list[str]) -> str:
+def _missing(lines: Sequence[str]) -> str:
     if not lines:
         return ""
     items = "".join(f"<li>{text(line)}</li>" for line in lines)

@@ -87,6 +87,7 @@ def folder(tmp_path_factory):
 def at_home(folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("GOMP_SPINCOUNT", "0")
+    monkeypatch.setattr("webbrowser.open", lambda address: True)  # nothing opens while tests run
     return folder
 
 

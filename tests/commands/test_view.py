@@ -1,6 +1,9 @@
-"""`pdc-sfm view` writes a picture anywhere, and says what its window needs."""
+"""`pdc-sfm view` opens a page without a network in the browser, or writes a picture."""
 
-import sys
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pytest
@@ -37,16 +40,47 @@ def test_picture(model, tmp_path, capsys):
     assert "4 cameras" in capsys.readouterr().out
 
 
-def test_window_says_how_to_install_what_it_needs(model, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "open3d", None)
-    assert main(["view", str(model / "sfm")]) == 2
-    error = capsys.readouterr().err
-    for hint in ("pip install 'pdc-sfm[viewer]'", "libusb-1.0-0", "libgl1", "--output"):
-        assert hint in error
+@pytest.fixture
+def opened(monkeypatch):
+    """What a browser was asked to open."""
+    pages = []
+    monkeypatch.setattr("webbrowser.open", lambda address: bool(pages.append(address)) or True)
+    return pages
+
+
+def test_a_browser_opens_one_file_that_loads_nothing(model, opened, capsys):
+    assert main(["view", str(model / "sfm")]) == 0
+    (address,) = opened
+    page = Path(unquote(urlparse(address).path))
+    assert address.startswith("file://")
+    text = page.read_text(encoding="utf-8")
+    data = json.loads(text.partition('id="model-data">')[2].partition("</script>")[0])
+    assert data["cameras"][0]["names"] == [f"{i}.png" for i in range(4)]
+    assert "Plotly" in text  # the script itself
+    assert not re.findall(r'<(?:script|img|link)[^>]*(?:src|href)="(?:https?:)?//', text)
+    assert f"4 cameras -> {page}" in capsys.readouterr().out
+
+
+def test_a_page_is_kept_with_queries_in_it(model, opened, tmp_path):
+    pose = "new.jpg 1 0 0 0 0.5 0 0\n"
+    (tmp_path / "results.txt").write_text(pose)
+    words = ["--page", str(tmp_path / "v.html"), "--queries", str(tmp_path / "results.txt")]
+    assert main(["view", str(model / "sfm"), *words]) == 0
+    assert opened == []
+    text = (tmp_path / "v.html").read_text(encoding="utf-8")
+    data = json.loads(text.partition('id="model-data">')[2].partition("</script>")[0])
+    assert data["cameras"][1]["names"] == ["new.jpg"]
+    assert main(["view", str(model / "sfm"), "--page", str(model / "sfm" / "images.bin")]) == 2  # an input
+
+
+def test_where_there_is_no_browser_the_file_is_named(model, monkeypatch, capsys):
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    assert main(["view", str(model / "sfm")]) == 0
+    assert "open that file in one" in capsys.readouterr().out
 
 
 def test_a_model_without_points_or_no_model_is_said(model, capsys):
     assert main(["view", str(model / "known")]) == 2
-    assert "has no points" in capsys.readouterr().err
+    assert "cannot be looked at: the model has 0 points" in capsys.readouterr().err
     assert main(["view", str(model / "images")]) == 2
     assert "holds no COLMAP model" in capsys.readouterr().err
