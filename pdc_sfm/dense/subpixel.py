@@ -180,7 +180,7 @@ def places(rows: int, columns: int, width: int, height: int, device: torch.devic
 
 
 @dataclass(frozen=True)
-class _Fit:
+class _LeastSquares:
     """The least-squares fit around each cell: weighted sums of products of slopes x and y and of the residual r."""
 
     sums: Tensor  # (B, 7, h, w): xx, xr, xy, yr, yy, rr, and of the weights
@@ -203,13 +203,13 @@ class _Fit:
         return self.sums[:, 5:6] / self.sums[:, 6:].clamp(min=1e-3)
 
 
-def _fit(slope: tuple[Tensor, Tensor], residual: Tensor, seen: Tensor, window: Window) -> _Fit:
+def _fit(slope: tuple[Tensor, Tensor], residual: Tensor, seen: Tensor, window: Window) -> _LeastSquares:
     xx, xy, yy, xr, yr, square = products(*slope, residual)
     ones = torch.ones_like(square)
     weight = seen * torch.add(ones, square, alpha=1 / ROBUST**2).rsqrt_()
     found = sums(torch.cat((xx, xr, xy, yr, yy, square, ones), 1).mul_(weight), window)
     found[:, 0:5:4] += STIFFNESS
-    return _Fit(found)
+    return _LeastSquares(found)
 
 
 def _smoothed(flow: Tensor) -> Tensor:
