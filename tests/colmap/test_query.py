@@ -76,3 +76,16 @@ def test_matches_without_confidence_are_matches_too(two_places):
     ((image, matches, scores),) = query.found
     unsure = dataclasses.replace(query, found=[(image, matches, np.zeros_like(scores))])
     np.testing.assert_allclose(place_of(localize_query(unsure, lookup, PoseSettings())), ELSEWHERE, atol=1e-6)
+
+
+def test_a_crowd_of_neighbors_that_err_together_counts_as_one():
+    """The tenth of the picture with most of the matches is off by two pixels; the rest is exact."""
+    rng = np.random.default_rng(0)
+    sparse, crowd = (
+        seen_from(HERE, low, high, n, rng)
+        for low, high, n in (((20, 20), (620, 460), 300), ((330, 250), (350, 270), 3000))
+    )
+    query, lookup = query_of(sparse, (crowd[0] + (2.0, 0.0), crowd[1]))
+    by_squares = place_of(localize_query(query, lookup, PoseSettings(hypotheses=1)))
+    alone = place_of(localize_query(query, lookup, PoseSettings(hypotheses=1, weighted=False)))
+    assert np.linalg.norm(by_squares - HERE) < 0.1 * np.linalg.norm(alone - HERE)

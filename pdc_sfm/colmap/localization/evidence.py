@@ -9,8 +9,14 @@ import pycolmap
 
 from pdc_sfm.colmap.io.cameras import rays_of
 from pdc_sfm.colmap.io.point_lookup import PointLookup
-from pdc_sfm.colmap.localization.pose_refinement import inverse_variance, pose_covariance, refine_pose
-from pdc_sfm.colmap.localization.query import LOSS_SCALE, SQUARE, LocalizedQuery, evidence_of
+from pdc_sfm.colmap.localization.pose_refinement import pose_covariance, refine_pose
+from pdc_sfm.colmap.localization.query import (
+    LOSS_SCALE,
+    LocalizedQuery,
+    correspondence_weights,
+    evidence_of,
+    squares_of,
+)
 
 CELL = 1 / 40  # of the larger side: 16 pixels of 640
 FEWEST = 12  # inliers that a pose without the strongest database image needs
@@ -58,10 +64,10 @@ def pose_evidence(
     side = max(camera.width, camera.height)
     if tolerance is None:
         tolerance = DEPTH_SHARE * float(np.median((pose * points)[:, 2]))
-    weights = inverse_variance(confidence[inlier])
-    fit = _Fit(rays_of(camera, keypoints), points, weights / weights.mean(), camera.mean_focal_length())
+    weights = correspondence_weights(query, keypoints, confidence[inlier])
+    fit = _Fit(rays_of(camera, keypoints), points, weights, camera.mean_focal_length())
     covariance = pose_covariance(
-        pose, fit.rays, points, fit.weights, fit.focal, LOSS_SCALE, _cells(keypoints, SQUARE * side)
+        pose, fit.rays, points, fit.weights, fit.focal, LOSS_SCALE, squares_of(query, keypoints)
     )
     guessed = focal_sigma**2 * fit.by_focal_length(pose) if focal_sigma else np.zeros((6, 6))
     covariance = covariance + guessed

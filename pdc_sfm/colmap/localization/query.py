@@ -35,7 +35,8 @@ class PoseSettings:
     covisibility_clustering: bool = False  # try each place among the retrieved images apart
     min_score: float = 0.0  # matches of a lower probability of being right are not used
     best: int = 0  # use so many of the correspondences, the most confident ones; 0: all
-    weighted: bool = True  # weigh correspondences by their confidence in the last refinement
+    # weigh correspondences by their confidence in the last refinement, as ones that err together with their neighbors
+    weighted: bool = True
 
     def __post_init__(self) -> None:
         require(self.ransac_threshold > 0, f"ransac_threshold={self.ransac_threshold} must be above 0 (pixels)")
@@ -171,9 +172,23 @@ def evidence_of(query: Query, keypoints: np.ndarray, weights: np.ndarray) -> flo
     Dense matches of one thing are right or wrong together; a second thing says more than as many more of the first. The
     weight is confidence, less where a pose puts a point elsewhere: what looks alike is seldom alike to half a pixel.
     """
+    return float(np.sqrt(np.bincount(squares_of(query, keypoints), weights)).sum())
+
+
+def squares_of(query: Query, keypoints: np.ndarray) -> np.ndarray:
+    """(N,) number of the occupied square of each keypoint (N, 2): what lies in one is right or wrong together."""
     side = SQUARE * max(query.camera.width, query.camera.height)
-    _, square = np.unique((keypoints // side).astype(np.int64), axis=0, return_inverse=True)
-    return float(np.sqrt(np.bincount(square.reshape(-1), weights)).sum())
+    return np.unique((keypoints // side).astype(np.int64), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def correspondence_weights(query: Query, keypoints: np.ndarray, confidence: np.ndarray) -> np.ndarray:
+    """Inverse variances (N,), with a mean of 1, of correspondences that err together in their squares.
+
+    Two that err together say no more than one: a square counts once, by its mean confidence, however many matches it has.
+    """
+    square = squares_of(query, keypoints)
+    weights = inverse_variance(confidence) / np.bincount(square)[square]
+    return weights / weights.mean()
 
 
 def inliers_needed(count: int, camera: pycolmap.Camera, settings: PoseSettings) -> int:
@@ -200,9 +215,9 @@ def _estimate(
     estimate = pycolmap.estimate_and_refine_absolute_pose(keypoints, points, query.camera, estimation, refinement)
     if estimate is not None and settings.weighted and estimate["num_inliers"] > 6:  # unknowns of a pose
         inliers = estimate["inlier_mask"]
-        weights = inverse_variance(correspondences.mean_score[inliers])
+        weights = correspondence_weights(query, keypoints[inliers], correspondences.mean_score[inliers])
         rays = rays_of(query.camera, keypoints[inliers])
         scales = query.camera.mean_focal_length(), LOSS_SCALE
-        pose = refine_pose(estimate["cam_from_world"], rays, points[inliers], weights / weights.mean(), *scales)
+        pose = refine_pose(estimate["cam_from_world"], rays, points[inliers], weights, *scales)
         estimate = {**estimate, "cam_from_world": pose}
     return estimate
