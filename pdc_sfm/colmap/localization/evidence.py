@@ -65,7 +65,7 @@ def pose_evidence(
     if tolerance is None:
         tolerance = DEPTH_SHARE * float(np.median((pose * points)[:, 2]))
     weights = correspondence_weights(query, keypoints, confidence[inlier])
-    fit = _Fit(rays_of(camera, keypoints), points, weights, camera.mean_focal_length())
+    fit = _FittedInliers(rays_of(camera, keypoints), points, weights, camera.mean_focal_length())
     covariance = pose_covariance(
         pose, fit.rays, points, fit.weights, fit.focal, LOSS_SCALE, squares_of(query, keypoints)
     )
@@ -92,7 +92,7 @@ def pose_evidence(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Fit:
+class _FittedInliers:
     """The inliers that a pose is fitted to."""
 
     rays: np.ndarray  # (C, 2)
