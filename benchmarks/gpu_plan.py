@@ -22,9 +22,10 @@ import torch
 from gpu_model import GPUS, Assumed, Gpu, Row, stage
 from host_time import HostTime, measure
 
+from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.device import Precision, set_tf32
 from pdc_sfm.images import resize_image
-from pdc_sfm.matcher import Matcher
+from pdc_sfm.matcher import Matcher, PairSettings
 from pdc_sfm.network import PDCNET_PLUS, PDCNet, for_inference
 from pdc_sfm.network.counting import Count
 from pdc_sfm.network.fake_cuda import FakeCuda
@@ -44,6 +45,9 @@ def load(name: str, precision: str = "float32") -> PDCNet:
     return for_inference(PDCNet(PDCNET_PLUS).eval(), precision)
 
 
+DIRECT = PairSettings(DenseSettings(method="direct"))  # one pass, whatever the stand-in's numbers say
+
+
 def photographs(size: Size) -> list[np.ndarray]:
     first = resize_image(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8), size)
     return [first, np.roll(first, 5, 1)]
@@ -52,7 +56,7 @@ def photographs(size: Size) -> list[np.ndarray]:
 def counted(network: PDCNet, size: Size, batch: int) -> tuple[Count, Count]:
     """An encoding, and `batch` pairs at a time, on a GPU that is not there: shapes suffice."""
     with FakeCuda() as gpu:
-        matcher = Matcher(gpu.put(network), device="cuda:0")
+        matcher = Matcher(gpu.put(network), DIRECT, device="cuda:0")
         images = photographs(size)
         codes = [matcher.encode(image) for image in images]  # what is made once is made
         pairs = [tuple(codes)] * batch
@@ -67,7 +71,7 @@ def counted(network: PDCNet, size: Size, batch: int) -> tuple[Count, Count]:
 def measured(network: PDCNet, size: Size, batch: int, precision: Precision, times: int = 10) -> tuple[float, float]:
     """Seconds of an encoding and of a pair, `batch` at a time, by the clock, on the GPU that is here."""
     set_tf32("cuda", precision)
-    matcher = Matcher(network.to("cuda"), device="cuda")
+    matcher = Matcher(network.to("cuda"), DIRECT, device="cuda")
     images = photographs(size)
     pairs = [tuple(matcher.encode(image) for image in images)] * batch
     return (

@@ -21,10 +21,11 @@ import torch
 from assembly import assemble
 from assembly import simulate as simulate_matches
 
+from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.engine.work import FoundMatches
 from pdc_sfm.images import read_image, resize_image, write_image
-from pdc_sfm.matcher import Matcher
+from pdc_sfm.matcher import Matcher, PairSettings
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.memory import keep_freed
 from pdc_sfm.network import PDCNET_PLUS, ImageCode, LevelOutput
@@ -89,7 +90,7 @@ class InstantNetwork:
 def measure(size: Size, matches: int, times: int = 7) -> HostTime:
     """For images of (width, height) pixels and about so many matches a pair; each figure is the least of several."""
     cells = max(1, (size[0] // 4) * (size[1] // 4))
-    matcher = Matcher(InstantNetwork(min(1.0, matches / cells)))
+    matcher = Matcher(InstantNetwork(min(1.0, matches / cells)), PairSettings(DenseSettings(method="direct")))
     photograph = resize_image(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8), size)
     keep_freed()  # as loading a network does
     threads = torch.get_num_threads()

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,7 @@ def make_matcher(network_name: str, options: Any) -> Any:
     import torch
 
     torch.manual_seed(0)
+    settings = replace(settings, dense=replace(settings.dense, method="direct"))  # random weights relate nothing
     return Matcher(for_inference(PDCNet(PDCNET_PLUS).eval()), settings)
 
 

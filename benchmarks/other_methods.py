@@ -25,7 +25,7 @@ def full_size() -> Any:
     from pdc_sfm.matcher import Matcher, PairSettings
     from pdc_sfm.network import PDCNET_PLUS, PDCNet, for_inference
 
-    return Matcher(for_inference(PDCNet(PDCNET_PLUS).eval()), PairSettings(DenseSettings()))
+    return Matcher(for_inference(PDCNet(PDCNET_PLUS).eval()), PairSettings(DenseSettings(method="direct")))
 
 
 class DiskLightGlue:

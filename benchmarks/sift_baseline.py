@@ -8,10 +8,8 @@ import pycolmap
 
 from pdc_sfm.colmap.io.cameras import CameraSettings
 from pdc_sfm.colmap.io.models import SUMMARY, MappingResult, ReconstructionError, save_model, summarize
-from pdc_sfm.colmap.mapping.evidence import weigh_pairs
 from pdc_sfm.colmap.mapping.mappers import map_incrementally
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
-from pdc_sfm.colmap.mapping.verdict import judge_links
 from pdc_sfm.colmap.options import thread_count
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.files import atomic_folder, exclusive
@@ -53,9 +51,8 @@ def reconstruct_sift(
         if not models:
             raise ReconstructionError(f"SIFT finds no model of {len(names)} images in {images}")
         summary = summarize(models[0], len(names))
-        verdict = judge_links(models[0], weigh_pairs(models[0], database))
         save_model(folder, models[0], summary, {"settings": to_dict(settings)}, settings.keep_outliers)
-    return MappingResult(models[0], summary, (), verdict=verdict)
+    return MappingResult(models[0], summary, ())
 
 
 def map_sift(

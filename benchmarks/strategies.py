@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from data import DATA, needed
@@ -29,13 +30,14 @@ from pdc_sfm.pixels import Size, inside, transform
 from pdc_sfm.synthetic.photographs import open_photographs
 
 STRATEGIES = {
-    "D": {},
+    "D": {"method": "direct"},
     "H": {"method": "homography"},
     "MS": {"method": "multiscale"},
-    "D+rot": {"rotations": 8},
+    "D+rot": {"method": "direct", "rotations": 8},
     "H+rot": {"method": "homography", "rotations": 8},
     "MS+rot": {"method": "multiscale", "rotations": 8},
     "search": {"method": "search"},
+    "auto": {"method": "auto"},
 }
 # kind -> (degrees, zoom of the query, tilt: how much nearer one side is than the other)
 KINDS = {
@@ -73,9 +75,11 @@ class Counted:
     def encode_low(self, images: Tensor) -> ImageCode:
         return self.network.encode_low(images)
 
-    def decode(self, reference: ImageCode, query: ImageCode, last_level: int = 0) -> tuple[LevelOutput, ...]:
-        outputs = self.network.decode(reference, query, last_level)
-        self.counts[2 if last_level else 1] += len(outputs[-1].flow)
+    def decode(
+        self, reference: ImageCode, query: ImageCode, last_level: int = 0, **options: Any
+    ) -> tuple[LevelOutput, ...]:
+        outputs = self.network.decode(reference, query, last_level, **options)
+        self.counts[2 if last_level else 1] += len(reference)
         return outputs
 
 

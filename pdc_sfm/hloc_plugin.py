@@ -42,7 +42,7 @@ def _conf(output: str, max_error: float, cell_size: float, weights: str | None, 
     `paper`: P_1 > 0.1, both directions concatenate, matches rounded to cells, the flow as the network gives it.
     """
     model = {"select": {"threshold": 0.1, "directions": "both"}, "tracks": {"rule": "hloc"}} if paper else {}
-    dense = {"subpixel": False} if paper else {}
+    dense = {"subpixel": False, "method": "direct"} if paper else {}
     return {
         "output": output,
         "model": {"name": NAME, "weights": weights, **model, "dense": {"min_side": side, "max_side": None, **dense}},

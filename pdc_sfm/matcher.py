@@ -13,6 +13,7 @@ import numpy as np
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.dense.strategies import find_strategy
 from pdc_sfm.device import Precision, resolve_device
 from pdc_sfm.images import Photograph, read_photograph
 from pdc_sfm.matches.select import SelectSettings, collect, select_matches
@@ -24,7 +25,10 @@ Codes = Literal["float32", "float16"]
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.field import Field
-    from pdc_sfm.network import PDCNet
+    from pdc_sfm.dense.strategies.auto import Triage
+    from pdc_sfm.network import LevelOutput, PDCNet
+
+    Starts = Callable[[Sequence[int]], LevelOutput | None]  # directions -> what their fine levels go on from
 
 
 @dataclass(frozen=True)
@@ -76,23 +80,40 @@ class Matcher:
 
     def begin(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[Callable[[], RawMatches]]:
         """As `match_batch`, without waiting for a GPU: each is called for its matches, from any thread."""
-        if self.settings.dense.needs_pixels:
+        sort = find_strategy(self.settings.dense.method).triage
+        if self.settings.dense.needs_pixels and sort is None:
             found = [self._select(*self._estimates(code0, code1)) for code0, code1 in pairs]
             return [functools.partial(_same, matches) for matches in found]
+        triage = None if sort is None else sort(self.estimator, pairs)
         groups: dict[tuple, list[int]] = {}
-        for number, (code0, code1) in enumerate(pairs):
+        for number in range(len(pairs)) if triage is None else triage.upright:
+            code0, code1 = pairs[number]
             groups.setdefault((code0.sizes, code1.sizes), []).append(number)
         begun: dict[int, Callable[[], RawMatches]] = {}
         for numbers in groups.values():
-            begun |= zip(numbers, self._begin([pairs[number] for number in numbers]))
+            starts = functools.partial(triage.start, numbers) if triage else _from_the_beginning
+            begun |= zip(numbers, self._begin([pairs[number] for number in numbers], starts))
+        for number in range(len(pairs)):
+            if number not in begun and triage is not None:
+                begun[number] = functools.partial(_same, self._finish(triage, number, pairs[number]))
         return [begun[number] for number in range(len(pairs))]
 
-    def _begin(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[Callable[[], RawMatches]]:
+    def _finish(self, triage: Triage, number: int, pair: tuple[EncodedView, EncodedView]) -> RawMatches:
+        """The matches of a pair for which one pass will not do."""
+        directions = [pair, pair[::-1]] if self.settings.select.needs_both else [pair]
+        found = triage.finish(self.estimator, number, directions)
+        if not any(one.valid.any() for one in found):
+            return RawMatches.empty()
+        return _in_stored(self._select(found[0], found[1] if len(found) > 1 else None), *pair)
+
+    def _begin(
+        self, pairs: Sequence[tuple[EncodedView, EncodedView]], starts: Starts
+    ) -> list[Callable[[], RawMatches]]:
         """The same for pairs whose first images have one size, and whose second images too."""
         from pdc_sfm.matches import kept
 
         select = self.settings.select
-        packed = [kept.fetch(kept.pack(*fields, select)) for fields in self._fields(pairs)]
+        packed = [kept.fetch(kept.pack(*fields, select)) for fields in self._fields(pairs, starts)]
         sizes = pairs[0][0].view.original_size, pairs[0][1].view.original_size
 
         def matches(number: int) -> RawMatches:
@@ -103,19 +124,21 @@ class Matcher:
 
         return [functools.partial(matches, number) for number in range(len(pairs))]
 
-    def _fields(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[tuple[Field, Field | None]]:
+    def _fields(
+        self, pairs: Sequence[tuple[EncodedView, EncodedView]], starts: Starts
+    ) -> list[tuple[Field, Field | None]]:
         """What is selected from, each with the other direction: both directions are one batch if they can be.
 
         A GPU does not mind; a CPU takes as long, and its memory is better used by one after the other.
         """
         select, field = self.settings.select, self.estimator.field
         if not select.needs_both:
-            return [(field(pairs), None)]
+            return [(field(pairs, starts([0])), None)]
         back = [(code1, code0) for code0, code1 in pairs]
-        if pairs[0][0].sizes == pairs[0][1].sizes and not self.estimator.device.startswith("cpu"):
-            both = field([*pairs, *back])
+        if pairs[0][0].sizes == pairs[0][1].sizes and not self.estimator.on_host:
+            both = field([*pairs, *back], starts([0, 1]))
             return [(both, both.reversed())]
-        forward, backward = field(pairs), field(back)
+        forward, backward = field(pairs, starts([0])), field(back, starts([1]))
         return [(forward, backward), (backward, forward)]
 
     @property
@@ -193,6 +216,10 @@ def match_images(
     ]
     forward, backward = matcher.estimator.estimate_both(*codes)
     return PairResult(select_matches(forward, backward, matcher.settings.select), forward, backward)
+
+
+def _from_the_beginning(_: Sequence[int]) -> None:
+    """The fine levels of these directions go on from nothing yet."""
 
 
 def _same(matches: RawMatches) -> RawMatches:

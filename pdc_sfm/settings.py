@@ -111,6 +111,8 @@ def result_settings(settings: Any) -> dict[str, Any]:
 def differences(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: str = "") -> list[str]:
     """The settings that changed, as `key: stored -> wanted`, for a refusal to mix results."""
     changes, stored = [], _new_words(stored)
+    if stored.get("method") != "search":
+        stored.pop("view_search", None)  # of version 0.1: it changed nothing else
     for key in sorted({*stored, *wanted}, key=str):
         name = f"{where}.{key}" if where else str(key)
         old, new = stored.get(key), wanted.get(key)

@@ -39,9 +39,16 @@ class FakeNetwork:
         return ImageCode(features, {}, tuple(images.shape[-2:]), high_size)
 
     def decode(
-        self, reference: ImageCode, query: ImageCode, last_level: int = 0, passes: int | None = None
+        self,
+        reference: ImageCode,
+        query: ImageCode,
+        last_level: int = 0,
+        passes: int | None = None,
+        coarse: LevelOutput | None = None,
     ) -> tuple[LevelOutput, ...]:
         low = last_level == 3
+        if low and coarse is not None:
+            return ()
         self._count(len(reference), low)
         size = (256, 256) if low else reference.high_size
         stride, lost = (8, 4 * LOST) if low else (4, LOST)

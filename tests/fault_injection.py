@@ -161,7 +161,7 @@ def _retrieve(inputs: Path, output: Path) -> None:
             return super().decode(*arguments, **options)
 
     lists = [[name for name in TONES if name.startswith(part)] for part in ("query", "db")]
-    settings = RetrievalSettings(min_side=48, readers=0, candidates=9, best=6, coarse_batch=2)
+    settings = RetrievalSettings(method="direct", min_side=48, readers=0, candidates=9, best=6, coarse_batch=2)
     retrieve(inputs / "images", *lists, output / "pairs.txt", 5, settings, network=Slow())
 
 

@@ -1,7 +1,7 @@
 """Match two images and draw what was found: matches, flow, confidence, the second image warped onto the first.
 
 Example:
-  pdc-sfm pair A.jpg B.jpg --output out.png dense.method=search
+  pdc-sfm pair A.jpg B.jpg --output out.png
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     write_image(args.output, picture)
     print(f"{len(result.matches)} matches by {result.forward.method}{agreement(result.matches)} -> {args.output}")
     if settings.dense.method == "direct" and len(result.matches) < settings.dense.min_matches:
-        print("few: dense.method=search also finds turned and zoomed images")
+        print("few: dense.method=auto also finds turned and zoomed images")
 
 
 def agreement(matches: RawMatches) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pdc_sfm.network import LevelOutput
 
 
-MAPS = ("flow", "log_var", "logits", "head_confidence")  # of a LevelOutput, (B, C, h, w) each
+LOST = 20.0  # a log-variance that leaves no probability to anything within pixels
 
 
 @dataclass(frozen=True)
@@ -197,11 +197,21 @@ def from_level(
     )
 
 
+def unmatched(reference_size: Size, query_size: Size, grid_size: Size, components: int, method: str) -> DenseEstimate:
+    """An estimate that knows of no match: nothing lies on the query, and nothing is likely."""
+    shape = grid_size[1], grid_size[0]
+    log_var, logits = np.full((*shape, components), LOST, np.float32), np.zeros((*shape, components), np.float32)
+    flow, valid = np.zeros((*shape, 2), np.float32), np.zeros(shape, bool)
+    return DenseEstimate(flow, log_var, logits, valid, reference_size, query_size, method)
+
+
 def on_host(output: LevelOutput) -> LevelOutput:
     """The network's output in the host's memory, brought there by one copy."""
     if output.flow.device.type == "cpu":
         return output
     import torch
+
+    from pdc_sfm.network.code import MAPS
 
     names = [name for name in MAPS if getattr(output, name) is not None]
     maps = [getattr(output, name).detach().float() for name in names]

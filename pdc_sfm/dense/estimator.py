@@ -157,8 +157,37 @@ class Estimator:
                 code = code.to(getattr(torch, self.codes))
             return EncodedView(view, code, gray(image, code.high_size) if self._subpixel else None)
 
-    def one_pass(self, pairs: Sequence[tuple[EncodedView, EncodedView]], subpixel: bool = True) -> list[DenseEstimate]:
-        """One pass of the network for each pair, in batches of equal sizes; aligned to sub-pixels if the settings want it."""
+    def coarse(
+        self,
+        pairs: Sequence[tuple[EncodedView, EncodedView]],
+        passes: int | None = None,
+        start: LevelOutput | None = None,
+    ) -> LevelOutput:
+        """The 256x256 levels for (reference, query) pairs of images of any sizes, left where they were computed.
+
+        `passes` is the most of them, `start` what earlier ones found.
+        """
+        import torch
+
+        from pdc_sfm.network import LevelOutput
+
+        with torch.inference_mode():
+            if not self.on_host:
+                return self._coarse(pairs, passes, start)
+            # as `direct`: a CPU takes as long for a batch, whose last digits differ
+            starts = [None if start is None else start.take([row]) for row in range(len(pairs))]
+            return LevelOutput.cat([self._coarse([pair], passes, begun) for pair, begun in zip(pairs, starts)])
+
+    def one_pass(
+        self,
+        pairs: Sequence[tuple[EncodedView, EncodedView]],
+        subpixel: bool = True,
+        coarse: LevelOutput | None = None,
+    ) -> list[DenseEstimate]:
+        """One pass of the network for each pair, in batches of equal sizes; aligned to sub-pixels if the settings want it.
+
+        `coarse` is what `coarse` found of them.
+        """
         import torch
 
         from pdc_sfm.dense.subpixel import align_likely
@@ -172,7 +201,7 @@ class Estimator:
         for numbers in groups.values():
             some = [pairs[n] for n in numbers]
             with torch.inference_mode():
-                output = self._decode(some)
+                output = self._decode(some, None if coarse is None else coarse.take(numbers))
                 if subpixel and self._subpixel:
                     output = align_likely(output, *_grays(some), self.network.confidence_head)
             output = on_host(output)
@@ -180,7 +209,7 @@ class Estimator:
                 found[number] = _original(output, *pairs[number], index)
         return [found[number] for number in range(len(pairs))]
 
-    def field(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> Field:
+    def field(self, pairs: Sequence[tuple[EncodedView, EncodedView]], coarse: LevelOutput | None = None) -> Field:
         """One pass for (reference, query) pairs of whole images with equal `sizes`, left where it was computed."""
         import torch
 
@@ -188,19 +217,41 @@ class Estimator:
         from pdc_sfm.dense.subpixel import align_likely
 
         with torch.inference_mode():
-            output = self._decode(pairs)
+            output = self._decode(pairs, coarse)
             if self._subpixel:
                 output = align_likely(output, *_grays(pairs), self.network.confidence_head)
             return field_of(output, *(encoded.view.original_size for encoded in pairs[0]))
 
-    def _decode(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> LevelOutput:
-        codes = [reference.code for reference, _ in pairs], [query.code for _, query in pairs]
-        references, queries = codes[0][0].cat_both(*codes)
-        if self.codes != "float32":
-            import torch
+    def _decode(
+        self, pairs: Sequence[tuple[EncodedView, EncodedView]], coarse: LevelOutput | None = None
+    ) -> LevelOutput:
+        codes = self._batch([reference.code for reference, _ in pairs], [query.code for _, query in pairs])
+        if coarse is None:
+            return self.network.decode(*codes)[-1]
+        return self.network.decode(*codes, coarse=coarse)[-1]
 
-            references, queries = references.to(torch.float32), queries.to(torch.float32)
-        return self.network.decode(references, queries)[-1]
+    def _coarse(
+        self, pairs: Sequence[tuple[EncodedView, EncodedView]], passes: int | None, start: LevelOutput | None
+    ) -> LevelOutput:
+        parts = {id(encoded.code): encoded.code.coarse for pair in pairs for encoded in pair}
+        codes = self._batch(*([parts[id(encoded.code)] for encoded in side] for side in zip(*pairs)))
+        found = self.network.decode(*codes, last_level=3, passes=passes, coarse=start)
+        last = found[-1] if found else start  # none: it was the last pass
+        assert last is not None
+        return last
+
+    def _batch(self, references: Sequence[ImageCode], queries: Sequence[ImageCode]) -> tuple[ImageCode, ImageCode]:
+        joined = references[0].cat_both(references, queries)
+        if self.codes == "float32":
+            return joined
+        import torch
+
+        return joined[0].to(torch.float32), joined[1].to(torch.float32)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether numbers are there as soon as they are computed."""
+        return self.device.startswith("cpu")
 
     def require_reachable(self, radius: float, threshold: float) -> None:
         """Refuse a radius or a threshold of confidence that makes no sense for this network as it is used."""

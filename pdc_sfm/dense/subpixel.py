@@ -34,9 +34,9 @@ from pdc_sfm.dense.cells import (
 )
 from pdc_sfm.dense.confidence import head_confidence
 from pdc_sfm.dense.confidence_features import FIT, confidences, squared_zooms
-from pdc_sfm.dense.estimate import MAPS
 from pdc_sfm.dense.gray import Gray, normalized
 from pdc_sfm.network import LevelOutput
+from pdc_sfm.network.code import MAPS
 from pdc_sfm.network.confidence_head import ConfidenceHead
 from pdc_sfm.network.mixture import p_r
 
@@ -180,7 +180,7 @@ def places(rows: int, columns: int, width: int, height: int, device: torch.devic
 
 
 @dataclass(frozen=True)
-class _LeastSquares:
+class _Fit:
     """The least-squares fit around each cell: weighted sums of products of slopes x and y and of the residual r."""
 
     sums: Tensor  # (B, 7, h, w): xx, xr, xy, yr, yy, rr, and of the weights
@@ -203,13 +203,13 @@ class _LeastSquares:
         return self.sums[:, 5:6] / self.sums[:, 6:].clamp(min=1e-3)
 
 
-def _fit(slope: tuple[Tensor, Tensor], residual: Tensor, seen: Tensor, window: Window) -> _LeastSquares:
+def _fit(slope: tuple[Tensor, Tensor], residual: Tensor, seen: Tensor, window: Window) -> _Fit:
     xx, xy, yy, xr, yr, square = products(*slope, residual)
     ones = torch.ones_like(square)
     weight = seen * torch.add(ones, square, alpha=1 / ROBUST**2).rsqrt_()
     found = sums(torch.cat((xx, xr, xy, yr, yy, square, ones), 1).mul_(weight), window)
     found[:, 0:5:4] += STIFFNESS
-    return _LeastSquares(found)
+    return _Fit(found)
 
 
 def _smoothed(flow: Tensor) -> Tensor:

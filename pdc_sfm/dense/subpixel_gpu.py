@@ -177,7 +177,7 @@ class _Solved:
     )
 
     def step(self) -> Tensor:
-        """As `subpixel._LeastSquares.step`, in units of the largest, which is 1: (B, 2, h, w)."""
+        """As `subpixel._Fit.step`, in units of the largest, which is 1: (B, 2, h, w)."""
         long = self.solution[:, ::2]
         return long / torch.maximum(length(long), self.solution[:, 1:2])
 

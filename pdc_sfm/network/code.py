@@ -11,6 +11,8 @@ from torch import Tensor
 
 from pdc_sfm.pixels import COARSE_SIDE
 
+MAPS = ("flow", "log_var", "logits", "head_confidence")  # of a LevelOutput, (B, C, h, w) each
+
 
 @dataclass(frozen=True)
 class ImageCode:
@@ -92,12 +94,29 @@ class LevelOutput:
     reference_size: tuple[int, int]  # (height, width) of the branch's inputs
     query_size: tuple[int, int]
     head_confidence: Tensor | None = None  # (B, 1, h, w) probabilities by a confidence head, after alignment
+    number: int = 1  # of the level's passes
+
+    @staticmethod
+    def cat(outputs: Sequence[LevelOutput]) -> LevelOutput:
+        """One batch of several estimates of one level and size."""
+        if len(outputs) == 1:
+            return outputs[0]
+
+        def joined(name: str) -> Tensor | None:
+            parts = [getattr(output, name) for output in outputs]
+            return None if parts[0] is None else torch.cat(parts)
+
+        return outputs[0].with_maps(joined)
 
     def take(self, rows: Sequence[int]) -> LevelOutput:
         """The estimates of some pairs of the batch."""
         if list(rows) == list(range(len(self.flow))):
             return self
-        index = torch.as_tensor(rows, device=self.flow.device)
-        maps = {name: getattr(self, name) for name in ("flow", "log_var", "logits", "head_confidence")}
-        taken: dict[str, Any] = {name: None if x is None else x[index] for name, x in maps.items()}
-        return replace(self, **taken)
+        index = torch.as_tensor(rows, dtype=torch.long, device=self.flow.device)
+        taken = {name: None if (x := getattr(self, name)) is None else x[index] for name in MAPS}
+        return self.with_maps(taken.__getitem__)
+
+    def with_maps(self, maps: Callable[[str], Tensor | None]) -> LevelOutput:
+        """The same with other maps, by their names."""
+        changed: dict[str, Any] = {name: maps(name) for name in MAPS}
+        return replace(self, **changed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -124,10 +125,10 @@ class PDCNet(nn.Module):
     ) -> tuple[LevelOutput, ...]:
         """Estimates from coarse to fine, one a pass. `last_level=3` stops after the 256x256 branch.
 
-        `passes` is the most of each level; None: as many as the network was trained for. `coarse` is what that branch
-        found (its last estimate): only the levels after it run, and give the numbers of all in one.
+        `passes` is the most of each level; None: as many as the network was trained for. `coarse` is an estimate of level 3:
+        only what comes after it runs, further passes of that level too, and gives the numbers of all in one.
         """
-        with _full_precision(reference.features[2 if coarse is not None else 4]):
+        with _full_precision(reference.features[4]):
             return tuple(self._decode(reference, query, last_level, passes, coarse))
 
     def _decode(
@@ -143,19 +144,27 @@ class PDCNet(nn.Module):
         if coarse is None:
             output, feature = self._decode_global(reference, query)
             yield output
-        else:  # level 2 takes no feature of the level before: it sees other pixels
+        else:  # neither level 3 nor level 2, which sees other pixels, takes features of what came before
             output = coarse
-        for level in self.settings.levels[1 if coarse is None else 2 :]:
+        for level in self.settings.levels[1:]:
             if level < last_level:
                 break
+            done = 0 if coarse is None or level < 3 else coarse.number
+            wanted = range(done, min(self.passes[level], passes or self.passes[level]))
+            if not wanted:
+                continue
             sizes = (low, low) if level == 3 else (reference.high_size, query.high_size)
-            up = self._upsample(level, self._passed(output), feature, sizes, reference.features[level].shape[-2:])
             compared = _compared(reference, query, level, self.levels[str(level)].correlation_scale)
-            for number in range(min(self.passes[level], passes or self.passes[level])):
+            held: Tensor | None = None  # the feature of the level before, for all passes
+            for number in wanted:
+                passed = self._passed(output)
                 if number:  # the level starts again from where it ended
-                    passed = self._passed(output)
-                    up = Upsampled(passed.flow, self._mixture_of(passed), up.feature)
+                    up = Upsampled(passed.flow, self._mixture_of(passed), held)
+                else:
+                    up = self._upsample(level, passed, feature, sizes, reference.features[level].shape[-2:])
+                    held = up.feature
                 output, feature = self._decode_local(level, up, *compared, sizes)
+                output = replace(output, number=number + 1)
                 yield output
 
     def _passed(self, output: LevelOutput) -> LevelOutput:

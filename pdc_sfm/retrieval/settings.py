@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
+from pdc_sfm.dense.strategies import find_strategy, strategy_names
 from pdc_sfm.device import Precision, require_device
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.pixels import MIN_SIDE
@@ -21,6 +22,9 @@ class RetrievalSettings:
     mode: Literal["cascade", "exhaustive"] = "cascade"
     min_side: int = 400  # the full network sees images with this smaller side
     max_side: int | None = 1024  # never let the longer side exceed this; null: however long it is
+    # how the full network sees a pair, as dense.method: auto leaves unrelated images early and finds turned ones; direct is the
+    # paper's
+    method: Annotated[str, strategy_names] = "auto"
     radius: float = 1.0  # R of P_R, pixels; 1 for weights with a confidence head
     threshold: float = 0.1  # a match is confident if its probability of being right is above this
     candidates: int = 100  # cascade: images of each query, by their pooled features, that the 256-pixel branch sees
@@ -41,6 +45,7 @@ class RetrievalSettings:
         require(self.min_side >= MIN_SIDE, f"min_side={self.min_side} must be at least {MIN_SIDE} pixels")
         long = self.max_side is None or self.max_side >= self.min_side
         require(long, f"max_side={self.max_side} must be at least min_side={self.min_side}")
+        find_strategy(self.method)  # says which there are
         SelectSettings(radius=self.radius, threshold=self.threshold)  # names what is out of range
         require_device(self.device, self.precision)
         require(self.candidates >= 1, f"candidates={self.candidates} must be at least 1")

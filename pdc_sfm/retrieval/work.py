@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def full_settings(settings: RetrievalSettings) -> PairSettings:
     """A single pass of the full network, the query being the reference."""
     # counts need no alignment
-    dense = DenseSettings(settings.min_side, settings.max_side, method="direct", subpixel=False)
+    dense = DenseSettings(settings.min_side, settings.max_side, method=settings.method, subpixel=False)
     return PairSettings(
         dense, SelectSettings(radius=settings.radius, threshold=settings.threshold, directions="forward")
     )

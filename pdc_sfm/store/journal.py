@@ -261,9 +261,12 @@ def _keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
         return write_text(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
     changes = differences(raw_settings(folder), json.loads(json.dumps(settings)))
     if changes:
+        before = {key: value.partition(" -> ")[0] for key, _, value in (change.partition(": ") for change in changes)}
+        method = before.get("dense.method")  # its default changes from version to version
+        way = "" if method in (None, "None") else f"give dense.method={method} to go on with them, "
         raise OtherSettingsError(
             f"the matches in {folder} were made with other settings ({'; '.join(changes)}): "
-            "choose another output, or overwrite",
+            f"{way}choose another output, or overwrite",
             folder,
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pdc_sfm.dense.estimator import Estimator, subpixel_by_default
+from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.device import check_device
 from pdc_sfm.errors import CheckpointError, UserError
 from pdc_sfm.presets import preset_path
@@ -124,7 +125,7 @@ def calibrate(
     require(pairs >= 1, f"{pairs} pairs: at least one of each kind is needed")
     given = read_checkpoint(weights).without_confidence_head()
     settings = replace(given.settings, confidence_channels=HEAD_CHANNELS)
-    estimator = Estimator(load_network(weights))
+    estimator = Estimator(load_network(weights), DenseSettings(method="direct"))
     if not subpixel_by_default(estimator.network):
         raise CheckpointError(
             f"{weights} is {given.network}, used as published: only networks that are aligned are judged"

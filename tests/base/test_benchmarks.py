@@ -26,6 +26,7 @@ def test_a_benchmark_needs_neither_a_changed_path_nor_the_tests(path):
     ("name", "option"),
     [
         ("mapping", "--scenes"),
+        ("adaptive", "--scenes"),
         ("match_time", "--images"),
         ("strategies", "--images"),
         ("training_pairs", "--photos"),

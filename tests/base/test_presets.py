@@ -90,6 +90,7 @@ def test_the_papers_retrieval_is_the_papers():
     """ "The smallest dimension is 400", "a single forward pass", all images of the database."""
     settings = load_settings(RetrievalSettings, preset_path("retrieval", "retrieve"))
     assert (settings.mode, settings.min_side, settings.max_side) == ("exhaustive", 400, None)
+    assert settings.method == "direct"
     counted = load_settings(MatchingSettings, preset_path("retrieval"))
     assert counted.dense == DenseSettings(min_side=400, max_side=None, method="direct", subpixel=False)
     assert counted.select.directions == "forward"

@@ -88,7 +88,7 @@ def model_and_database(tmp_path):
 
 def test_the_true_cameras_explain_all_pairs(model_and_database):
     model, database = model_and_database(make_scene(HERE, points=1500, vary=0))
-    pairs = weigh_pairs(model, database)
+    pairs = list(weigh_pairs(model, database))
     assert len(pairs) == 6
     assert min(pair.explained for pair in pairs) > 0.999
     assert all(200 < pair.cells == pair.explained_cells <= pair.occupied for pair in pairs)
@@ -98,7 +98,7 @@ def test_the_true_cameras_explain_all_pairs(model_and_database):
 def test_an_image_that_stands_elsewhere_than_its_pairs_say_is_contradicted(model_and_database):
     scene = make_scene(HERE, points=1500, vary=0)
     model, database = model_and_database(scene)
-    pairs = weigh_pairs(moved(scene, HERE[3:], model), database)
+    pairs = list(weigh_pairs(moved(scene, HERE[3:], model), database))
     parts = connected_parts(model.reg_image_ids(), [pair for pair in pairs if pair.explained >= 0.5])
     assert [len(part) for part in parts] == [3, 1]
 
@@ -125,11 +125,10 @@ def test_a_strong_pair_that_is_not_explained_contradicts_the_link_it_crosses():
 
 
 @pytest.mark.parametrize(
-    ("cells", "second", "weak"), [(90, 80, True), (150, 140, False), (150, 0, True), (250, 0, False)]
+    ("cells", "second", "weak"), [(90, 80, True), (250, 240, False), (250, 0, True), (450, 0, False)]
 )
 def test_a_link_needs_covered_cells_and_more_if_nothing_confirms_it(cells, second, weak):
-    pairs = [evidence(a, b, 500, occupied=700) for a, b in ((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5))]
-    pairs += [evidence(2, 3, cells)]
+    pairs = [evidence(a, b, 900) for a, b in ((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5))] + [evidence(2, 3, cells)]
     pairs += [evidence(1, 4, second)] if second else []
     first = find_links(range(6), pairs)[0]
     assert first.is_weak == weak

@@ -68,7 +68,7 @@ def test_names_of_files_by_settings(name):
 
 def test_keypoints_and_retrieval(output, tmp_path):
     gray_images(output / "images", {"q.png": 100, "d.png": 101})
-    settings = RetrievalSettings(mode="exhaustive", min_side=48, readers=0)
+    settings = RetrievalSettings(method="direct", mode="exhaustive", min_side=48, readers=0)
     for name in ODD:
         with contextlib.suppress(UserError):
             export_keypoints(tmp_path / "images", output / "k.h5", names=["db/000.png", name])

@@ -15,7 +15,7 @@ from pdc_sfm.run_folder import RunFolder
 from pdc_sfm.store.pair_lists import read_pairs
 
 NAMES = [f"{k}.png" for k in range(6)]
-QUIET = {"sift": False, "report": False, "retrieve": RetrievalSettings(min_side=64)}
+QUIET = {"sift": False, "report": False, "retrieve": RetrievalSettings(method="direct", min_side=64)}
 
 
 @pytest.fixture

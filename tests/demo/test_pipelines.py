@@ -24,7 +24,7 @@ def script(monkeypatch):
         spec = importlib.util.spec_from_file_location(f"pipeline_{name}", FOLDER / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        small = RetrievalSettings(min_side=64)
+        small = RetrievalSettings(method="direct", min_side=64)
 
         def find(images, queries, database, output, top, settings=small):
             return retrieve(images, queries, database, output, top, settings, network=FakeNetwork())
@@ -56,6 +56,6 @@ def test_demo(script, monkeypatch, tmp_path, capsys):
 def test_retrieve(script, tmp_path, capsys):
     gray_images(tmp_path / "images", {"query/a.png": 100, "query/b.png": 255, "db/1.png": 90, "db/2.png": 101})
     files = (tmp_path / "images", Path("query"), Path("db"))
-    script("retrieve").run(*files, 1, tmp_path / "pairs.txt", RetrievalSettings(min_side=48))
+    script("retrieve").run(*files, 1, tmp_path / "pairs.txt", RetrievalSettings(method="direct", min_side=48))
     assert read_retrieval(tmp_path / "pairs.txt") == {"query/a.png": ["db/2.png"]}
     assert "no confident match: query/b.png" in capsys.readouterr().out

@@ -62,6 +62,9 @@ def published():
     return for_inference(PDCNet())
 
 
+DIRECT = PairSettings(DenseSettings(method="direct"))
+
+
 def encoded(gpu, network, size=(640, 480)):
     image = gpu.put(torch.rand(1, 3, *size[::-1]))
     code = network.encode(image)
@@ -119,7 +122,7 @@ def test_alignment_as_for_a_gpu_gives_what_a_cpu_gives(request):
 @pytest.mark.parametrize("network", [built_in, published])
 def test_a_pair_makes_the_host_wait_once_at_most(gpu, network):
     with torch.inference_mode():
-        matcher = Matcher(gpu.put(network()), device="cuda:0")
+        matcher = Matcher(gpu.put(network()), DIRECT, device="cuda:0")
         pair = encoded(gpu, matcher.estimator.network), encoded(gpu, matcher.estimator.network)
         matcher.begin([pair])  # constants are copied to the device
         with gpu.counting() as count:
@@ -164,7 +167,7 @@ def test_selection_takes_few_kernels_and_no_wait(gpu, select):
 
 def test_images_of_other_sizes_are_matched_too_and_estimates_come_by_one_copy(gpu):
     with torch.inference_mode():
-        matcher = Matcher(gpu.put(built_in()), device="cuda:0")
+        matcher = Matcher(gpu.put(built_in()), DIRECT, device="cuda:0")
         network = matcher.estimator.network
         pair = encoded(gpu, network), encoded(gpu, network, (480, 640))
         matcher.begin([pair])

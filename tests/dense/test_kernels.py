@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from pdc_sfm.matcher import Matcher
+from pdc_sfm.dense.settings import DenseSettings
+from pdc_sfm.dense.strategies import auto
+from pdc_sfm.matcher import Matcher, PairSettings
 from pdc_sfm.network import PDCNet
 from pdc_sfm.network.fake_cuda import FakeCuda
 from pdc_sfm.network.inference import for_inference
@@ -24,7 +26,7 @@ def photograph(size):
 def test_a_pair_takes_500_kernels_and_an_encoding_600(network):
     real = NETWORKS[network]()
     with FakeCuda() as gpu, torch.inference_mode():
-        matcher = Matcher(gpu.put(real), device="cuda:0")
+        matcher = Matcher(gpu.put(real), PairSettings(DenseSettings(method="direct")), device="cuda:0")
         pair = [matcher.encode(photograph((640, 480))) for _ in range(2)]
         matcher.match(*pair)  # what is made once is made
         with gpu.counting() as matching:
@@ -37,6 +39,39 @@ def test_a_pair_takes_500_kernels_and_an_encoding_600(network):
     assert matching.kernels <= 500, str(matching)
     assert matching.syncs <= 2, str(matching)
     assert all(encoding.kernels <= 600 for encoding in encodings), "\n".join(map(str, encodings))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_pairs_that_go_on_after_the_coarse_levels_make_the_host_wait_once_for_all_of_them(network, monkeypatch):
+    monkeypatch.setattr(auto, "LEAST", (0.0, 0.0))  # the stand-in's numbers are zeros: all go on
+    real = NETWORKS[network]()
+    with FakeCuda() as gpu, torch.inference_mode():
+        matcher = Matcher(gpu.put(real), PairSettings(DenseSettings(search_below=0.0)), device="cuda:0")
+        codes = [matcher.encode(photograph((640, 480))) for _ in range(4)]
+        counts = []
+        for pairs in ([codes[:2]], [codes[:2], codes[1:3], codes[2:]]):
+            matcher.match_batch(pairs)
+            with gpu.counting() as count:
+                matcher.match_batch(pairs)
+            counts.append(count)
+    one, three = counts
+    assert one.syncs == three.syncs == 1, str(three)  # by what is decided; matches are waited for later
+    assert one.kernels <= 520, str(one)  # of a pair by itself; of a block as many for all of them
+    assert three.kernels <= 520, str(three)
+
+
+def test_unrelated_pairs_take_half_of_the_kernels(monkeypatch):
+    monkeypatch.setattr(auto, "LEAST", (1.0, 1.0))  # the stand-in's numbers are zeros: none goes on
+    monkeypatch.setattr(auto, "search_views", lambda *arguments, **_: arguments[2])  # its numbers decide too
+    real = load_network()
+    with FakeCuda() as gpu, torch.inference_mode():
+        matcher = Matcher(gpu.put(real), PairSettings(DenseSettings(method="auto")), device="cuda:0")
+        codes = [matcher.encode(photograph((640, 480))) for _ in range(2)]
+        matcher.match(*codes)
+        with gpu.counting() as count:
+            assert len(matcher.match(*codes)) == 0
+    assert count.syncs == 1, str(count)
+    assert count.kernels <= 250, str(count)
 
 
 def test_what_is_folded_into_layers_changes_no_number_and_is_folded_once():

@@ -29,7 +29,9 @@ def untrained():
 
 
 def settings(**select) -> PairSettings:
-    return PairSettings(DenseSettings(subpixel=False, min_side=None, max_side=None), SelectSettings(**select))
+    return PairSettings(
+        DenseSettings(subpixel=False, min_side=None, max_side=None, method="direct"), SelectSettings(**select)
+    )
 
 
 def test_the_estimate_is_the_networks_flow_in_original_pixels(untrained):

@@ -34,7 +34,7 @@ def forget(monkeypatch):
 
 
 def test_the_files_are_the_strategies():
-    assert strategies.strategy_names() == ["direct", "homography", "multiscale", "search"]
+    assert strategies.strategy_names() == ["auto", "direct", "homography", "multiscale", "search"]
     for name in strategies.strategy_names():
         assert callable(strategies.find_strategy(name).estimate)
 
@@ -55,14 +55,14 @@ def test_a_file_in_the_folder_is_all_it_takes(tmp_path, monkeypatch):
     monkeypatch.setattr(strategies, "__path__", [*strategies.__path__, str(tmp_path)])
     settings = load_settings(DenseSettings, overrides=["method=toy"])
     kinds = {setting.key: setting.kind for setting in describe(settings)}
-    assert kinds["method"] == "direct|homography|multiscale|search|toy"
+    assert kinds["method"] == "auto|direct|homography|multiscale|search|toy"
     assert strategies.find_strategy("toy").estimate.__module__ == "pdc_sfm.dense.strategies.toy"
     sys.modules.pop("pdc_sfm.dense.strategies.toy")
 
 
 def test_an_unknown_strategy_is_refused_with_the_known_ones():
     with pytest.raises(
-        SettingsError, match="method=quick is not possible: choose from direct, homography, multiscale, search"
+        SettingsError, match="method=quick is not possible: choose from auto, direct, homography, multiscale, search"
     ):
         load_settings(DenseSettings, overrides=["method=quick"])
 

@@ -1,5 +1,6 @@
 """A pair list to hloc files with a matcher that needs no network: resume, bad input, the command line."""
 
+import json
 import os
 import random
 import signal
@@ -245,3 +246,22 @@ def test_a_run_whose_scores_were_no_probabilities_is_not_gone_on_with(photos):
         pass
     with pytest.raises(SettingsError, match="scores: None -> probability"):
         match_pairs(pairs, images, output)
+
+
+def test_a_run_of_the_earlier_default_strategy_says_how_to_go_on_with_it(photos):
+    """Version 0.1 had dense.method=direct, and a setting of the search that is gone."""
+    images, pairs, output = photos
+    direct = load_settings(MatchingSettings, None, ["dense.method=direct"])
+    matcher = FakeMatcher()
+    match_pairs(pairs, images, output, direct, matcher=matcher)
+    record = output / f"matches-pdc_{pairs.stem}.raw" / "settings.json"
+    before = json.loads(record.read_text())
+    before["dense"]["view_search"] = True
+    record.write_text(json.dumps(before))
+    (output / f"matches-pdc_{pairs.stem}.h5").unlink()
+    said = r"\(dense.method: direct -> auto\): give dense.method=direct to go on with them, choose another output, or overwrite"
+    with pytest.raises(SettingsError, match=said):
+        match_pairs(pairs, images, output, matcher=FakeMatcher())
+    again = FakeMatcher()
+    match_pairs(pairs, images, output, direct, matcher=again)
+    assert not again.matched

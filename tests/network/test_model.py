@@ -257,6 +257,10 @@ def test_the_fine_levels_go_on_from_the_coarse_ones_with_the_same_numbers(settin
     fine = net.decode(reference, query, coarse=coarse[-1])
     assert [output.level for output in (*coarse, *fine)] == [output.level for output in whole]
     assert_same((*coarse, *fine), whole, tolerance=0)
+    first = net.decode(reference.coarse, query.coarse, last_level=3, passes=1)  # and from its first pass
+    rest = net.decode(reference, query, coarse=first[-1])
+    assert len((*first, *rest)) == len(whole)
+    assert_same((*first, *rest), whole, tolerance=0)
 
 
 @torch.no_grad()

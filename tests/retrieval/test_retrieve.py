@@ -19,7 +19,7 @@ from pdc_sfm.store.pair_lists import read_pairs, read_retrieval
 
 DATABASE = {f"db/{value:03d}.png": value for value in range(100, 130, 2)}
 QUERIES = {"query/a.png": 111, "query/b.png": 125}
-EXHAUSTIVE = RetrievalSettings(mode="exhaustive", min_side=48, readers=0)
+EXHAUSTIVE = RetrievalSettings(method="direct", mode="exhaustive", min_side=48, readers=0)
 CASCADE = replace(EXHAUSTIVE, mode="cascade", candidates=8, best=4)
 
 

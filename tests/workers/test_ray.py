@@ -163,7 +163,7 @@ def test_retrieval_and_keypoints_are_those_of_the_local_engine(cluster, tmp_path
     images = tmp_path / "images"
     names = [f"{value}.png" for value in range(100, 120)]
     gray_images(images, {name: int(name[:3]) for name in names})
-    settings = RetrievalSettings(candidates=8, best=4, min_side=48, readers=0, coarse_batch=5)
+    settings = RetrievalSettings(method="direct", candidates=8, best=4, min_side=48, readers=0, coarse_batch=5)
     files = {}
     for engine in ("local", "ray"):
         where = {"engine": engine, "ray": RaySettings(workers=1, block=3)}

@@ -21,7 +21,6 @@ from pdc_sfm.paths import MADE_MODEL, keep_apart
 
 log = logging.getLogger(__name__)
 
-Kind = Literal["consistent", "doubtful", "falls apart"]  # of verdict
 SUMMARY = "summary.json"  # written last: its presence says that a result is complete
 
 
@@ -50,7 +49,7 @@ class ModelSummary:
 class Verdict:
     """What a map says of itself after a self-check. "consistent" is no proof: nothing that was looked at speaks against it."""
 
-    kind: Kind = "consistent"
+    kind: Literal["consistent", "doubtful", "falls apart"] = "consistent"
     reasons: tuple[str, ...] = ()  # why not, a line each, with what to do
     images: tuple[str, ...] = ()  # that are in doubt
     parts: tuple[tuple[str, ...], ...] = ()  # images that hold together, where the map falls apart

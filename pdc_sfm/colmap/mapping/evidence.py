@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +33,12 @@ class PairEvidence:
     cells: int  # that they cover, in the image where these are fewer
     explained: float  # share of the matches that the model explains
     explained_cells: int  # that these cover, in the image where they are fewer
-    occupied: int = 0  # cells that any pair's verified matches cover, in the image where these are fewer
+    occupied: int  # cells with keypoints, in the image where these are fewer
 
 
-def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> list[PairEvidence]:
-    """Each verified pair of registered images; they are read one after the other, matches of many pairs need no memory."""
-    registered, pairs = set(model.reg_image_ids()), []
+def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> Iterator[PairEvidence]:
+    """Each verified pair of registered images, read one after the other: matches of many pairs need no memory."""
+    registered = set(model.reg_image_ids())
     with pycolmap.Database.open(database) as opened:
         weigh = PairScales(model, opened)
         for pair_id in opened.read_two_view_geometry_num_inliers()[0]:
@@ -45,8 +46,7 @@ def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> list[PairEvid
             if registered.issuperset(ids):
                 found = np.asarray(opened.read_two_view_geometry(*ids).inlier_matches, np.int64).reshape(-1, 2)
                 if len(found):
-                    pairs.append(weigh(ids, found))
-    return weigh.with_occupied(pairs)
+                    yield weigh(ids, found)
 
 
 class PairScales:
@@ -55,7 +55,6 @@ class PairScales:
     def __init__(self, model: pycolmap.Reconstruction, database: pycolmap.Database):
         self._model, self._database = model, database
         self._view = functools.lru_cache(KEPT)(self._read_view)
-        self._matched: dict[int, np.ndarray] = {}  # of each image, which cells matches cover
 
     def __call__(self, ids: tuple[int, int], found: np.ndarray) -> PairEvidence:
         """`found` (M, 2) are verified matches of the images with these ids."""
@@ -66,14 +65,8 @@ class PairScales:
         good = explained_matches(rotation, translation, rays0[found[:, 0]], rays1[found[:, 1]], limits)
         sides = cells0[found[:, 0]], cells1[found[:, 1]]
         covered, explained = (min(len(np.unique(side[kept])) for side in sides) for kept in (slice(None), good))
-        for image_id, side in zip(ids, sides):
-            self._matched.setdefault(image_id, np.zeros((GRID + 1) ** 2, bool))[side] = True
-        return PairEvidence(*ids, len(found), covered, float(good.mean()), explained)
-
-    def with_occupied(self, pairs: list[PairEvidence]) -> list[PairEvidence]:
-        """Pairs weighed, once all are: what each image's matches cover in all is known then."""
-        cells = {image_id: int(matched.sum()) for image_id, matched in self._matched.items()}
-        return [dataclasses.replace(pair, occupied=min(cells[pair.first], cells[pair.second])) for pair in pairs]
+        occupied = min(len(np.unique(cells)) for cells in (cells0, cells1))
+        return PairEvidence(*ids, len(found), covered, float(good.mean()), explained, occupied)
 
     def _read_view(self, image_id: int) -> tuple[pycolmap.Camera, np.ndarray, np.ndarray, np.ndarray]:
         image = self._model.image(image_id)
@@ -85,7 +78,7 @@ class PairScales:
 def cell_numbers(points: np.ndarray, camera: pycolmap.Camera) -> np.ndarray:
     """(N,) the cell that each keypoint (N, 2) lies in."""
     size = max(camera.width, camera.height) / GRID
-    column, row = np.clip(np.floor(np.asarray(points, np.float64).T / size), 0, GRID).astype(np.int64)
+    column, row = np.floor(np.asarray(points, np.float64).T / size).astype(np.int64)
     return row * (GRID + 1) + column
 
 

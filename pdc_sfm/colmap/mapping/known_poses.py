@@ -34,7 +34,6 @@ def judge_poses(
             found = np.asarray(geometry.inlier_matches, np.int64).reshape(-1, 2)
             if len(found):
                 pairs.append(weigh(ids, found))
-        pairs = weigh.with_occupied(pairs)
     needed = needed_cells(pairs)
     return _verdict(model, [pair for pair in pairs if pair.cells >= needed])
 

@@ -17,8 +17,9 @@ from pdc_sfm.colmap.mapping.evidence import PairEvidence
 # Cells (of `evidence.GRID`) that the strongest pair across a link covers, at least: one in fifteen of a 4:3 image. Development
 # half of benchmarks/honesty.py: 412 and more in right maps, 29 to 102 where two parts of a map were joined by mistake.
 MIN_CELLS = 200
-MIN_SHARE = 0.2  # ... or, if a second pair confirms it, this share of the cells that matches cover in a middle image:
-FEWEST_CELLS = 30  # those of sparse keypoints cover fewer
+MIN_SHARE = 0.2  # ... or this share of the cells that have keypoints in a middle image, where those are few,
+FEWEST_CELLS = 100  # ... but no fewer than these
+ALONE = 2.0  # times as many where no second pair confirms it
 # Cells of the strongest pair that contradicts a link, by those of the strongest that supports it: up to .26 in right maps
 # there, .81 and more in wrong ones.
 MAX_AGAINST = 0.45
@@ -33,12 +34,12 @@ class Link:
     pairs: int  # that support it
     against: PairEvidence | None  # the strongest that contradicts it
     part: frozenset[int]  # image ids of the smaller side
-    needed: float  # cells that prove it, if more than one pair supports it
+    needed: float  # cells that prove it
 
     @property
     def is_weak(self) -> bool:
         """Whether too little supports it."""
-        return self.pair.explained_cells < (self.needed if self.pairs > 1 else MIN_CELLS)
+        return self.pair.explained_cells < self.needed * (ALONE if self.pairs == 1 else 1.0)
 
     @property
     def is_contradicted(self) -> bool:

@@ -122,7 +122,7 @@ def reconstruct(
         held = settings.camera.refine and _as_guessed(models[0], cameras)
         model, others = job.finish(models[0], settings.camera.refine and not held), models[1:]
         drop_bad_images(model, cameras)
-        pairs_found = weigh_pairs(model, folder / "database.db")
+        pairs_found = list(weigh_pairs(model, folder / "database.db"))
         links = judge_links(model, pairs_found)
         joined = set(model_poses(model))
         if settings.split_weak_links:

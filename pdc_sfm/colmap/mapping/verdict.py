@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
-from pdc_sfm.colmap.io.models import Kind, ModelSummary, Verdict
+from pdc_sfm.colmap.io.models import ModelSummary, Verdict
 from pdc_sfm.colmap.mapping.evidence import PairEvidence
 from pdc_sfm.colmap.mapping.links import Link, connected_parts, find_links, proven_parts, supports
 from pdc_sfm.colmap.mapping.mappers import FEWEST, Cameras, runaway_cameras
@@ -50,7 +50,7 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
     if not lines:
         return Verdict()
     doubted = {image for link in (*weak, *against) for image in link.part}.union(*parts[1:])
-    kind: Kind = "falls apart" if len(parts) > 1 or weak else "doubtful"
+    kind = "falls apart" if len(parts) > 1 or weak else "doubtful"
     strong = proven_parts(ids, pairs) if kind == "falls apart" else []
     return Verdict(
         kind, _shortened(lines), _sorted_names(model, doubted), tuple(_sorted_names(model, p) for p in strong)

@@ -18,9 +18,11 @@ from pdc_sfm.errors import SettingsError
 if TYPE_CHECKING:
     from pdc_sfm.dense.estimate import DenseEstimate
     from pdc_sfm.dense.estimator import EncodedView, Estimator
+    from pdc_sfm.dense.strategies.auto import Triage
 
     Directions = Sequence[tuple[EncodedView, EncodedView]]  # of one pair: (reference, query), and perhaps the way back
     Estimate = Callable[[Estimator, Directions], list[DenseEstimate]]
+    Sort = Callable[[Estimator, Sequence[tuple[EncodedView, EncodedView]]], Triage]
 
 
 @dataclass(frozen=True)
@@ -33,18 +35,24 @@ class Strategy:
     )
     needs_views: bool = False  # of each image, which an encoded image then has room for
     turns: bool = False  # it finds turned images itself
+    triage: Sort | None = None  # it says of several pairs at once which one pass will do for
 
 
 _registered: dict[str, Strategy] = {}
 
 
 def register(
-    name: str, *, is_one_pass: bool = False, needs_views: bool = False, turns: bool = False
+    name: str,
+    *,
+    is_one_pass: bool = False,
+    needs_views: bool = False,
+    turns: bool = False,
+    triage: Sort | None = None,
 ) -> Callable[[Estimate], Estimate]:
     """Make a function the strategy of `dense.method=NAME`."""
 
     def add(estimate: Estimate) -> Estimate:
-        _registered[name] = Strategy(estimate, is_one_pass, needs_views, turns)
+        _registered[name] = Strategy(estimate, is_one_pass, needs_views, turns, triage)
         return estimate
 
     return add

@@ -60,7 +60,7 @@ def search_views(
         known, turns = None, False
         unmatched = _unmatched(estimator.sure(found[0]))
     if found[0] is first[0]:
-        return [replace(one, method="direct (search found none)") for one in first]
+        return [replace(one, method=f"{one.method} (search found none)") for one in first]
     return [replace(one, method="search") for one in found]
 
 

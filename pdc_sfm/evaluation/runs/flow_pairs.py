@@ -27,7 +27,8 @@ class FlowProtocol:
 class FlowSettings:
     """How pairs are matched."""
 
-    dense: DenseSettings = field(default_factory=DenseSettings)
+    # one pass by default: the paper's protocol scores the flow everywhere, also where nothing is sure
+    dense: DenseSettings = field(default_factory=lambda: DenseSettings(method="direct"))
     backward: bool = True  # also the other direction, to rank by forward-backward consistency
 
 

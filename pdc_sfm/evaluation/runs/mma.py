@@ -28,7 +28,7 @@ from pdc_sfm.sift import sift_matches
 class MmaSettings:
     """The paper's: smaller side 600, one direction, ranked by P_1; all cells may be among the 2000."""
 
-    dense: DenseSettings = field(default_factory=lambda: DenseSettings(min_side=600, max_side=None))
+    dense: DenseSettings = field(default_factory=lambda: DenseSettings(min_side=600, max_side=None, method="direct"))
     select: SelectSettings = field(default_factory=lambda: SelectSettings(directions="forward", threshold=0.0))
     sift: bool = True  # measure SIFT on the same pairs
 

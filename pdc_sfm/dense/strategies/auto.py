@@ -1,0 +1,110 @@
+"""As far as a pair deserves (beyond the paper): unrelated images end after the coarse levels, others get the fine ones, and those
+of which these find little the search.
+
+What tells unrelated images is how many cells of level 3 are expected to be matches that agree both ways. On 341 pairs of
+eleven lists (facades, a castle, rooms, objects, a court, a town and a walk by day and night, unrelated photographs) no pair
+was lost of which a direct pass has a hundred right matches: with these it is at least 0.8 after the level's first pass and 3
+after the last; of nine in ten of the others it is less than `LEAST` (`benchmarks/adaptive.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pdc_sfm.dense.estimate import DenseEstimate, unmatched
+from pdc_sfm.dense.strategies import register
+from pdc_sfm.dense.strategies.search import search_views
+
+if TYPE_CHECKING:
+    from pdc_sfm.dense.estimator import EncodedView, Estimator
+    from pdc_sfm.dense.strategies import Directions
+    from pdc_sfm.network import LevelOutput
+
+# Mutual matches among the 1024 cells of level 3, below which images are unrelated: after its first pass, none being more likely
+# than one; after its last, which draws the matches of related images together, two.
+LEAST = (0.5, 2.0)
+STRIDE = 4  # pixels of the network's input per cell of an estimate
+
+
+@dataclass(frozen=True)
+class Triage:
+    """What the coarse levels say of some pairs."""
+
+    related: list[int]  # numbers of the pairs that go on
+    upright: list[int]  # those of them of which one pass finds enough
+    output: LevelOutput | None = None  # of the related all one way, then all back; None: nothing was decoded yet
+
+    def start(self, numbers: Sequence[int], directions: Sequence[int]) -> LevelOutput | None:
+        """From where the fine levels of some pairs go on, all in the first of these directions (0, 1), then in the next."""
+        if self.output is None:
+            return None
+        place = {number: row for row, number in enumerate(self.related)}
+        return self.output.take([place[n] + way * len(self.related) for way in directions for n in numbers])
+
+    def finish(self, estimator: Estimator, number: int, directions: Directions) -> list[DenseEstimate]:
+        """The estimates of a pair, in one direction or both."""
+        if number not in self.related:
+            first = [_nothing(estimator, *pair) for pair in directions]
+            return search_views(estimator, directions, first, turns=True)
+        starts = (self.start([number], [way]) for way in (0, 1))
+        first = [estimator.one_pass([pair], coarse=start)[0] for pair, start in zip(directions, starts)]
+        sure = [estimator.sure(one) for one in first]
+        if number in self.upright or max(cells.mean() for cells in sure) >= estimator.settings.search_below:
+            return first
+        lost = max(cells.sum() for cells in sure) < estimator.settings.min_matches  # as if it were unrelated
+        return search_views(estimator, directions, first, turns=bool(lost))
+
+
+def triage(estimator: Estimator, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> Triage:
+    """The coarse levels of pairs, both ways even if one is wanted.
+
+    A CPU leaves further passes of level 3 out where the first says enough; a GPU does not stop for that.
+    """
+    numbers = list(range(len(pairs)))
+    if estimator.network.settings.uncertainty == "none":  # nothing says how many matches to expect
+        return Triage(numbers, numbers)
+    from pdc_sfm.dense.coarse import mutual_matches
+
+    begun = None
+    if estimator.on_host:
+        begun = estimator.coarse(_both_ways(pairs), passes=1)
+        numbers = np.flatnonzero(mutual_matches(begun).numpy() >= LEAST[0]).tolist()
+        if not numbers:
+            return Triage([], [])
+        begun = begun.take(_rows(numbers, len(pairs)))
+    output = estimator.coarse(_both_ways([pairs[number] for number in numbers]), start=begun)
+    expected = mutual_matches(output).cpu().numpy()  # the host waits here, once for all pairs
+    kept = np.flatnonzero(expected >= LEAST[1]).tolist()
+    cells = output.flow.shape[-2] * output.flow.shape[-1]
+    enough = np.flatnonzero(expected >= max(LEAST[1], estimator.settings.search_below * cells)).tolist()
+    if not kept:
+        return Triage([], [])
+    going_on = output.take(_rows(kept, len(numbers)))
+    return Triage([numbers[row] for row in kept], [numbers[row] for row in enough], going_on)
+
+
+@register("auto", needs_views=True, turns=True, triage=triage)
+def estimate(estimator: Estimator, directions: Directions) -> list[DenseEstimate]:
+    """A pair by itself; several are sorted together (`Matcher.begin`)."""
+    return triage(estimator, directions[:1]).finish(estimator, 0, directions)
+
+
+def _both_ways(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[tuple[EncodedView, EncodedView]]:
+    return [*pairs, *((query, reference) for reference, query in pairs)]
+
+
+def _rows(numbers: Sequence[int], pairs: int) -> list[int]:
+    """Of some of so many pairs, first all one way and then all back."""
+    return [way * pairs + number for way in (0, 1) for number in numbers]
+
+
+def _nothing(estimator: Estimator, reference: EncodedView, query: EncodedView) -> DenseEstimate:
+    """What is said of unrelated images, on the grid of the network's finest level."""
+    height, width = reference.code.high_size
+    sizes = reference.view.original_size, query.view.original_size
+    components = estimator.network.settings.mixture.components
+    return unmatched(*sizes, (width // STRIDE, height // STRIDE), components, "coarse levels")
