@@ -14,7 +14,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from mapping import _StoredMatches as StoredMatches
+from mapping import StoredMatches
 
 from pdc_sfm.colmap.io.models import SUMMARY, ReconstructionError
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
@@ -77,7 +77,10 @@ def _turned(first: Camera, second: Camera) -> bool:
 def town_maps(work: Path, seed: int, words: tuple[str, ...] = ()) -> Iterator[QueryMap]:
     """The map of the demo, and two of every second of its database images."""
     whole = work / f"town{seed}"
-    run_scene(whole, demo_settings(None, [f"scene.seed={seed}", "report=false", "sift=false", *words]))
+    run_scene(
+        whole,
+        demo_settings(None, [f"scene.seed={seed}", "report=false", "sift=false", "match.dense.method=direct", *words]),
+    )
     cameras = read_cameras(whole)
     database = [name for name in cameras if name.startswith("db/")]
     queries = {name: camera for name, camera in cameras.items() if name not in database}
@@ -108,7 +111,7 @@ def world_maps(work: Path, kind: str, seed: int, photos: list[Path], foreign: Pa
         _link(images / "nowhere/foreign.jpg", foreign)
         nowhere["nowhere/foreign.jpg"] = cameras[names[0]]
     pairs = exhaustive_pairs(names) + [(query, name) for query in nowhere for name in names[::2]]
-    small = load_settings(MatchingSettings, None, ["dense.min_side=null", "dense.max_side=320"])
+    small = load_settings(MatchingSettings, None, ["dense.method=direct", "dense.min_side=null", "dense.max_side=320"])
     matched = match_pairs(pairs, images, base, small)
     raw = RawStore(matched.raw)
     for fold in range(FOLDS):
