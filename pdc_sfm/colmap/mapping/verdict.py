@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 import pycolmap
 
@@ -50,7 +51,7 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
     if not lines:
         return Verdict()
     doubted = {image for link in (*weak, *against) for image in link.part}.union(*parts[1:])
-    kind: Literal[doubtful, "falls apart"] = "falls apart" if len(parts) > 1 or weak else "doubtful"
+    kind: Literal["doubtful", "falls apart"] = "falls apart" if len(parts) > 1 or weak else "doubtful"
     strong = proven_parts(ids, pairs) if kind == "falls apart" else []
     return Verdict(
         kind, _shortened(lines), _sorted_names(model, doubted), tuple(_sorted_names(model, p) for p in strong)
