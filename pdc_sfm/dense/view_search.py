@@ -29,8 +29,8 @@ COMPARED_AT_ONCE = 32  # combinations: their products fit a processor's cache
 OUTSTANDING = 2.5  # standard deviations above the mean of a row and a column of similarities, from which a match counts
 SHORTLIST = 16  # combinations that the coarsest level decodes
 LOOKS, FIRST_LOOKS = 5, 2  # of them that the next level decodes, the last ones only if the first are not mere chance
-# What views expect to match, against what chance does. Set when chance was the same views turned by 135 and 225 degrees: 24 to 133
-# times as much on 7 warped pairs, 1.6 to 4.5 on 6 unrelated ones. Things that look alike (the wings of a castle) pass.
+# What views expect to match, against what chance does. Set when chance was the same views turned by 135 and 225 degrees: 24 to
+# 133 times as much on 7 warped pairs, 1.6 to 4.5 on 6 unrelated ones. Things that look alike (the wings of a castle) pass.
 CHANCE, LEAST_CHANCE = 8.0, 2.5
 FEWEST_CELLS = 24  # likely, of 32x32, for a homography
 LIKELY = 0.5  # of lying within half a cell
