@@ -3,8 +3,7 @@ of which these find little the search.
 
 What tells unrelated images is how many cells of level 3 are expected to be matches that agree both ways. On 341 pairs of
 eleven lists (facades, a castle, rooms, objects, a court, a town and a walk by day and night, unrelated photographs) no pair
-was lost of which a direct pass has a hundred right matches: with these it is at least 0.8 after the level's first pass and 3
-after the last; of nine in ten of the others it is less than `LEAST` (`benchmarks/adaptive.py`).
+ended of which a direct pass has a hundred matches, but for one whose 243 are all 35 pixels off; of the 125 others 105 did.
 """
 
 from __future__ import annotations
