@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 COMPARED_AT_ONCE = 32  # combinations: their products fit a processor's cache
 OUTSTANDING = 2.5  # standard deviations above the mean of a row and a column of similarities, from which a match counts
 SHORTLIST = 16  # combinations that the coarsest level decodes
-LOOKS, FIRST_LOOKS = 5, 2  # of them that the next level decodes, the last ones only if the first are not mere chance
+# of them that the next level decodes, the last ones only if the first are not mere chance
+HYPOTHESES, FIRST_HYPOTHESES = 5, 2
 # What views expect to match, against what chance does. Set when chance was the same views turned by 135 and 225 degrees: 24 to
 # 133 times as much on 7 warped pairs, 1.6 to 4.5 on 6 unrelated ones. Things that look alike (the wings of a castle) pass.
 CHANCE, LEAST_CHANCE = 8.0, 2.5
@@ -45,7 +46,7 @@ _SOME = (
 
 
 @dataclass(frozen=True)
-class Look:
+class ViewHypothesis:
     """What the 256x256 branch finds between two views."""
 
     views: tuple[View, View]
@@ -86,7 +87,7 @@ class Proposal:
 
 
 class ViewSearch:
-    """The looks at one pair of images."""
+    """The hypotheses of how one pair of images is seen."""
 
     def __init__(self, network: PDCNet, codes: tuple[ViewCodes, ViewCodes], device: str = "cpu"):
         self.network, self.codes, self.device = network, codes, device
@@ -101,36 +102,40 @@ class ViewSearch:
         shown = self._shown(unmatched, turns)
         pairs = [(0, n) for n in range(len(TURNS))] if turns else self._shortlist(shown)
         found, chance = (self._expected(some, shown) for some in (pairs, [opposite(*pair) for pair in pairs]))
-        looks: list[tuple[Look, Shapes | None]] = []
+        hypotheses: list[tuple[ViewHypothesis, Shapes | None]] = []
         if not turns or found.max() > LEAST_CHANCE * np.median(found):
-            looks = self._confirmed([pairs[n] for n in np.argsort(chance - found)[:LOOKS]], unmatched)
+            hypotheses = self._confirmed([pairs[n] for n in np.argsort(chance - found)[:HYPOTHESES]], unmatched)
         if known is not None:
-            looks.append((self._through(self._shaped(0, 0), known), None))
-        if not looks:
+            hypotheses.append((self._through(self._shaped(0, 0), known), None))
+        if not hypotheses:
             return None
-        look, shapes = max(looks, key=lambda entry: entry[0].expected(unmatched))
-        return self._refined(look, unmatched, shapes)
+        hypothesis, shapes = max(hypotheses, key=lambda entry: entry[0].expected(unmatched))
+        return self._refined(hypothesis, unmatched, shapes)
 
-    def _confirmed(self, pairs: list[Shapes], unmatched: np.ndarray) -> list[tuple[Look, Shapes | None]]:
-        """The looks at some combinations that stand out from chance; none, if the first are nothing but chance."""
-        by_chance = [self._shaped_look(opposite(*pair)).expected(unmatched) for pair in pairs[:FIRST_LOOKS]]
+    def _confirmed(self, pairs: list[Shapes], unmatched: np.ndarray) -> list[tuple[ViewHypothesis, Shapes | None]]:
+        """The hypotheses of some combinations that stand out from chance; none, if the first are nothing but chance."""
+        by_chance = [self._shaped_hypothesis(opposite(*pair)).expected(unmatched) for pair in pairs[:FIRST_HYPOTHESES]]
         chance = max(sum(by_chance) / len(by_chance), 1.0)
-        looks = [self._shaped_look(pair) for pair in pairs[:FIRST_LOOKS]]
-        if max(look.expected(unmatched) for look in looks) > LEAST_CHANCE * chance:
-            looks += [self._shaped_look(pair) for pair in pairs[FIRST_LOOKS:]]
-        return [(look, pair) for look, pair in zip(looks, pairs) if look.expected(unmatched) > CHANCE * chance]
+        hypotheses = [self._shaped_hypothesis(pair) for pair in pairs[:FIRST_HYPOTHESES]]
+        if max(hypothesis.expected(unmatched) for hypothesis in hypotheses) > LEAST_CHANCE * chance:
+            hypotheses += [self._shaped_hypothesis(pair) for pair in pairs[FIRST_HYPOTHESES:]]
+        return [
+            (hypothesis, pair)
+            for hypothesis, pair in zip(hypotheses, pairs)
+            if hypothesis.expected(unmatched) > CHANCE * chance
+        ]
 
-    def _refined(self, look: Look, unmatched: np.ndarray, shapes: Shapes | None) -> Proposal:
-        """The homography of a look, if a look through it shows more."""
-        expected, homography = look.expected(unmatched), look.homography(unmatched)
+    def _refined(self, hypothesis: ViewHypothesis, unmatched: np.ndarray, shapes: Shapes | None) -> Proposal:
+        """The homography of a hypothesis, if the pair seen through it shows more."""
+        expected, homography = hypothesis.expected(unmatched), hypothesis.homography(unmatched)
         if homography is not None:
-            through = self._through(look.views[0], homography).expected(unmatched)
+            through = self._through(hypothesis.views[0], homography).expected(unmatched)
             if through >= expected:
                 return Proposal(homography, None, through)
         turn = None
         if shapes is not None and {SHAPES[n].zoom for n in shapes} == {1.0}:
             turn = SHAPES[shapes[1]].turn - SHAPES[shapes[0]].turn
-        return Proposal(look.placed(np.eye(3)), turn, expected)
+        return Proposal(hypothesis.placed(np.eye(3)), turn, expected)
 
     # --- the coarsest level ------------------------------------------------------------------------------------------
 
@@ -177,19 +182,19 @@ class ViewSearch:
         return self.codes[image].view.on_canvas(COARSE_SIDE, SHAPES[number])
 
     def _code(self, view: View) -> ImageCode:
-        """Of a view, once: several looks have one in common."""
+        """Of a view, once: several hypotheses have one in common."""
         key = id(view.source), view.original_from_view.tobytes()
         if key not in self._codes:
             self._codes[key] = encode_coarse(self.network, [view], self.device)
         return self._codes[key]
 
-    def _shaped_look(self, pair: Shapes) -> Look:
-        return self._look(self._shaped(0, pair[0]), self._shaped(1, pair[1]))
+    def _shaped_hypothesis(self, pair: Shapes) -> ViewHypothesis:
+        return self._hypothesis(self._shaped(0, pair[0]), self._shaped(1, pair[1]))
 
-    def _through(self, view: View, homography: np.ndarray) -> Look:
-        return self._look(view, self.codes[1].view.seen_from(view, homography))
+    def _through(self, view: View, homography: np.ndarray) -> ViewHypothesis:
+        return self._hypothesis(view, self.codes[1].view.seen_from(view, homography))
 
-    def _look(self, first: View, second: View) -> Look:
+    def _hypothesis(self, first: View, second: View) -> ViewHypothesis:
         import torch
 
         with torch.inference_mode():
@@ -202,7 +207,7 @@ class ViewSearch:
         lands = transform(there, second.original_from_view)
         valid = inside(there, second.size) & inside(lands, second.original_size)
         valid &= np.isfinite(places(first, cells)).all(-1)
-        return Look((first, second), there, np.where(valid, likely, 0))
+        return ViewHypothesis((first, second), there, np.where(valid, likely, 0))
 
 
 def compare(maps0: Tensor, maps1: Tensor, pairs: Tensor) -> Tensor:

@@ -193,7 +193,7 @@ def test_the_memory_of_a_code_counts_the_pixels_that_a_search_needs():
     assert adaptive.encode(image).nbytes >= direct.encode(image).nbytes + image.nbytes
 
 
-def test_weak_pairs_are_searched_and_strong_ones_are_not(monkeypatch, watched):
+def test_lost_pairs_are_turned_and_strong_ones_are_not(monkeypatch, watched):
     matcher, _ = watched
     searched = []
     monkeypatch.setattr(

@@ -1,5 +1,6 @@
 """As far as a pair deserves (beyond the paper): unrelated images end after the coarse levels, others get the fine ones, and those
-of which these find little the search.
+of which these find nothing are looked at in turned views. The whole search, of tilts, zooms and planes, is `search`: it finds
+more of pairs of which a pass finds little, and takes some seconds for each.
 
 What tells unrelated images is how many cells of level 3 are expected to be matches that agree both ways. On 341 pairs of
 eleven lists (facades, a castle, rooms, objects, a court, a town and a walk by day and night, unrelated photographs) no pair
@@ -51,11 +52,9 @@ class Triage:
             return search_views(estimator, directions, first, turns=True)
         starts = (self.start([number], [way]) for way in (0, 1))
         first = [estimator.one_pass([pair], coarse=start)[0] for pair, start in zip(directions, starts)]
-        sure = [estimator.sure(one) for one in first]
-        if number in self.upright or max(cells.mean() for cells in sure) >= estimator.settings.search_below:
+        if number in self.upright or max(estimator.sure(one).sum() for one in first) >= estimator.settings.min_matches:
             return first
-        lost = max(cells.sum() for cells in sure) < estimator.settings.min_matches  # as if it were unrelated
-        return search_views(estimator, directions, first, turns=bool(lost))
+        return search_views(estimator, directions, first, turns=True)
 
 
 def triage(estimator: Estimator, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> Triage:
