@@ -167,6 +167,19 @@ def test_known_intrinsics_are_no_reason_to_drop_an_image():
     assert intrinsic_limits([]) == INTRINSIC_LIMITS
 
 
+def test_a_focal_length_shorter_than_any_straight_lens_is_a_doubt(model):
+    before = {i: copy.copy(camera) for i, camera in model.cameras.items()}
+    camera = model.camera(min(model.cameras))
+    camera.params = [0.15 * max(camera.width, camera.height), *camera.params[1:]]  # 147 degrees across
+    (line,) = judge(model, dataclasses.replace(summarize(model), reprojection_error=0.5), before).reasons
+    assert "0.15 times its larger side" in line
+
+
+def test_a_fisheye_lens_may_be_as_short():
+    fisheye = make_camera("OPENCV_FISHEYE", 1000, 750, (200, 200, 500, 375, 0, 0, 0, 0))
+    assert intrinsic_limits([fisheye])[0] == 0.1
+
+
 def test_an_image_of_a_known_long_lens_stays(model):
     camera = model.camera(model.image(model.reg_image_ids()[2]).camera_id)
     camera.params = [16.7 * max(camera.width, camera.height), *camera.params[1:]]

@@ -19,9 +19,11 @@ from pdc_sfm.store.pair_lists import check_name
 
 LARGEST = 10**6  # pixels of a side
 HIGHEST = 1e12  # of a parameter
-# Focal length by the larger side of the image, from and to, and distortion: COLMAP's own limits. A lens of 360 mm on 36 mm
-# of film has 10; a fisheye lens whose circle lies within a 4:3 image has 0.2.
-INTRINSIC_LIMITS = (0.1, 10.0, 1.0)
+# Focal length by the larger side of the image, from and to, and distortion, beyond which no photograph is believed. The widest
+# lens that keeps lines straight has 9 mm for 36 mm of film, 0.25; one of 360 mm has 10, and as the distortion that is
+# COLMAP's own limit. A fisheye lens whose circle lies within a 4:3 image has 0.2: for these models COLMAP's limit stays.
+INTRINSIC_LIMITS = (0.25, 10.0, 1.0)
+WIDEST_FISHEYE = 0.1
 SLACK = 1.5  # by which the intrinsics of a known camera may be adjusted
 FOCAL_LENGTHS = ("f", "fx", "fy")
 MODELS = tuple(name for name in pycolmap.CameraModelId.__members__ if name != "INVALID")
@@ -96,6 +98,8 @@ def intrinsic_limits(cameras: Iterable[pycolmap.Camera]) -> tuple[float, float, 
     """INTRINSIC_LIMITS, widened to hold what is known of these cameras, from EXIF or because it was given."""
     low, high, extra = INTRINSIC_LIMITS
     for camera in cameras:
+        if "FISHEYE" in camera.model_name:
+            low = min(low, WIDEST_FISHEYE)
         if camera.has_prior_focal_length:
             ratio = camera.mean_focal_length() / max(camera.width, camera.height)
             low, high = min(low, ratio / SLACK), max(high, ratio * SLACK)
