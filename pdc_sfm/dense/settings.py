@@ -24,7 +24,9 @@ class DenseSettings:
     rotations: int = 1  # try the query turned by multiples of 360/rotations degrees; 1 tries none
     # multiscale: sizes that are tried; below 1 the reference shrinks
     scales: tuple[float, ...] = (0.5, 0.6, 0.88, 1.0, 1.33, 1.66, 2.0)
-    search_below: float = 0.1  # search: only if a smaller share of the reference is confident after one pass
+    # search: only if a smaller share of the reference is confident after one pass; auto: a pair whose coarse levels expect
+    # more needs no turned views
+    search_below: float = 0.1
     threshold: float = 0.1  # the homography is fitted to matches with confidence above this
     min_matches: int = 200  # with fewer of them there is no second pass
     ransac_threshold: float = 1.0  # pixels of the network's input

@@ -6,14 +6,13 @@ import shutil
 import pytest
 from fake_network import FakeNetwork
 from PIL import Image
-from projections import make_scene, write_features, write_images, write_matches
+from projections import exact_matcher, make_scene, write_images
 
 from pdc_sfm.cli import main
 from pdc_sfm.demo import PhotographSettings, run_photographs
 from pdc_sfm.demo.photograph_pairs import choose_pairs
 from pdc_sfm.demo.plan import MapPlan, Pace, make_plan
 from pdc_sfm.retrieval import RetrievalSettings
-from pdc_sfm.store.pair_lists import read_pairs
 
 NAMES = [f"{k}.png" for k in range(6)]
 QUIET = {"report": False, "retrieve": RetrievalSettings(min_side=64)}
@@ -26,17 +25,8 @@ def scene(tmp_path):
     return made
 
 
-def exact(scene):
-    def match(images, pairs, features, matches, fixed=None):
-        listed = read_pairs(pairs)
-        write_features(scene, features, sorted({name for pair in listed for name in pair}))
-        write_matches(scene, matches, listed)
-
-    return match
-
-
 def exact_engine(monkeypatch, scene):
-    monkeypatch.setattr("pdc_sfm.demo.photographs.engine_matcher", lambda settings, masks: exact(scene))
+    monkeypatch.setattr("pdc_sfm.demo.photographs.engine_matcher", lambda settings, masks: exact_matcher(scene))
 
 
 def test_sixty_photographs_are_matched_all_with_all_and_not_more(tmp_path):

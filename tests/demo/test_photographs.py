@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from fake_network import FakeNetwork
-from projections import make_scene, write_features, write_images, write_matches
+from projections import exact_matcher, make_scene, write_images
 
 from pdc_sfm.cli import main
 from pdc_sfm.demo import PhotographSettings, run_photographs
@@ -25,18 +25,9 @@ def scene(tmp_path):
     return made
 
 
-def exact(scene):
-    def match(images, pairs, features, matches, fixed=None):
-        listed = read_pairs(pairs)
-        write_features(scene, features, sorted({name for pair in listed for name in pair}))
-        write_matches(scene, matches, listed)
-
-    return match
-
-
 def test_a_folder_becomes_a_model(scene, tmp_path, said):
     settings = PhotographSettings(**QUIET)
-    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene))
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact_matcher(scene))
     record = RunFolder(tmp_path / "run").record
     assert record["kind"] == "images"
     assert [step["name"] for step in record["steps"]] == ["images", "pairs", "match", "reconstruct"]
@@ -48,7 +39,7 @@ def test_a_folder_becomes_a_model(scene, tmp_path, said):
 
 def test_many_photographs_are_paired_by_retrieval(scene, tmp_path):
     settings = PhotographSettings(exhaustive=4, retrieved=4, neighbors=0, **QUIET)
-    options = {"match": exact(scene), "network": FakeNetwork()}
+    options = {"match": exact_matcher(scene), "network": FakeNetwork()}
     run_photographs(tmp_path / "photos", tmp_path / "run", settings, **options)
     pairs = read_pairs(tmp_path / "run" / "pairs.txt")
     assert len({frozenset(pair) for pair in pairs}) == len(pairs) < 15
@@ -58,7 +49,7 @@ def test_many_photographs_are_paired_by_retrieval(scene, tmp_path):
 def test_unreadable_images_are_named_and_left_out(scene, tmp_path, said):
     (tmp_path / "photos" / "5.png").write_bytes(b"not an image")
     settings = PhotographSettings(**QUIET)
-    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene))
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact_matcher(scene))
     assert [line for line in said() if "5.png is not a readable image" in line]
     assert RunFolder(tmp_path / "run").record["metrics"][0]["images"] == 5
 
@@ -122,7 +113,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 
 def test_photographs_that_were_moved_are_found_again_and_nothing_is_repeated(scene, tmp_path, said):
     settings = PhotographSettings(**QUIET)
-    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact(scene))
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact_matcher(scene))
     (tmp_path / "photos").rename(tmp_path / "moved")
     said()
     run_photographs(tmp_path / "moved", tmp_path / "run", settings, match=None)
