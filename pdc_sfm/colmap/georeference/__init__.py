@@ -1,0 +1,1 @@
+"""A map in metres: moved, turned and scaled to known positions, control points or distances."""

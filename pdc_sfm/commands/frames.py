@@ -1,0 +1,31 @@
+"""Take photographs out of a video: about N of each second, the sharpest ones, as JPEG.
+
+Around each instant the sharpest frame is taken; one that is half as sharp as those before and after it (motion has smeared
+it) is left out. A video that ends before it says is used as far as it can be read. Interrupted, the same command continues.
+`pdc-sfm map --video` does this by itself.
+
+Example:
+  pdc-sfm frames walk.mp4 --fps 2 --output outputs/frames
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pdc_sfm.commands.shared.paths import Paths
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("video", type=Path, metavar="VIDEO", help="a file that OpenCV reads: mp4, mov, mkv, webm, avi")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder of the frames")
+    parser.add_argument("--fps", type=float, default=2.0, metavar="N", help="frames of a second (2)")
+    parser.set_defaults(paths=Paths(inputs=("video",), folders=("output",)))
+
+
+def run(args: argparse.Namespace) -> int:
+    from pdc_sfm.media.video import extract_frames
+
+    found = extract_frames(args.video, args.output, args.fps)
+    print(f"{found} -> {args.output}")
+    return 1 if found.said else 0

@@ -1,0 +1,44 @@
+"""HEIC photographs of phones as JPEG, for what cannot read them, as COLMAP."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+from pathlib import Path
+
+from pdc_sfm.errors import ImageError
+from pdc_sfm.files import atomic_path
+from pdc_sfm.images import is_heif, open_heif
+
+ORIENTATION, EXIF_IFD, MAKER_NOTE = (
+    0x0112,
+    0x8769,
+    0x927C,
+)  # of EXIF; notes of the maker may be larger than a JPEG holds
+QUALITY = 95  # of the JPEG, as OpenCV's
+
+
+def refuse_unreadable_heif(images: Path, names: Iterable[str]) -> None:
+    """One line for all photographs of a phone, not one for each of them, where pillow-heif is not installed."""
+    if importlib.util.find_spec("pillow_heif") is not None:
+        return
+    found = [name for name in names if is_heif(images / name)]
+    if found:
+        raise ImageError(
+            f"{images} holds {len(found)} HEIC photographs (first: {found[0]}): to read them, pip install 'pdc-sfm[heic]'; or "
+            "convert them to JPEG"
+        )
+
+
+def convert_to_jpeg(path: Path, target: Path) -> None:
+    """The upright picture, with what EXIF says of the camera, time and place."""
+    from PIL import Image
+
+    picture, said = open_heif(path.read_bytes(), path)
+    exif = Image.Exif()
+    if said:
+        exif.load(said)
+        exif[ORIENTATION] = 1  # pillow-heif leaves it as it was, and has turned the pixels
+        exif.get_ifd(EXIF_IFD).pop(MAKER_NOTE, None)
+    with atomic_path(target) as partial:
+        picture.save(partial, "JPEG", quality=QUALITY, subsampling=0, exif=exif)
