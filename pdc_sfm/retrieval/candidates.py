@@ -5,33 +5,54 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
+from pdc_sfm.files import exclusive
 from pdc_sfm.pixels import Size
 from pdc_sfm.retrieval.coarse import CoarsePairs, pooled, similarities
 from pdc_sfm.retrieval.codes import CoarseCodes, CodeFolder
+from pdc_sfm.retrieval.index import DescriptorIndex
 from pdc_sfm.store.pair_lists import Pair
 from pdc_sfm.workers import Block
 
 
-def candidates(queries: CoarseCodes, folder: CodeFolder, database: Sequence[str], count: int) -> list[Pair]:
-    """Each query with the images whose pooled features are most similar to its own; of equals the first of the list."""
-    names: list[str] = []
-    columns = []
+def candidates(
+    queries: CoarseCodes, folder: CodeFolder, database: Sequence[str], shortlist: int, count: int
+) -> dict[str, list[str]]:
+    """For each query the images whose pooled features are most similar to its own; of equals the first of the list.
+
+    In a database of more than `shortlist` images only so many are looked at, by their descriptors (`retrieval.index`).
+    """
+    listed = _shortlists(queries, folder, database, shortlist)
+    wanted: dict[str, list[int]] = {}
+    for row, names in enumerate(listed):
+        for name in names:
+            wanted.setdefault(name, []).append(row)
+    likeness: list[dict[str, float]] = [{} for _ in queries.names]
     some = pooled(queries)
-    for part, rows in folder.rows(database):
-        names += [folder.images[part][row][0] for row in rows]
-        columns.append(similarities(some, pooled(folder.read(part, rows))))
-    if not names:
-        return []
-    place = {name: i for i, name in enumerate(database)}
-    order = sorted(range(len(names)), key=lambda column: place[names[column]])
-    likeness = np.concatenate(columns, 1)[:, order]  # (Q, N)
-    pairs = []
-    for row, query in enumerate(queries.names):
-        best = (names[order[column]] for column in np.argsort(-likeness[row], kind="stable"))
-        pairs += [(query, name) for name in best if name != query][:count]
-    return pairs
+    for part, columns in folder.rows(list(wanted)):
+        names = [folder.images[part][column][0] for column in columns]
+        rows = sorted({row for name in names for row in wanted[name]})
+        alike = similarities(some[rows], pooled(folder.read(part, columns, levels=(4,))))
+        place = {row: i for i, row in enumerate(rows)}
+        for column, name in enumerate(names):
+            for row in wanted[name]:
+                likeness[row][name] = float(alike[place[row], column])
+    order = {name: i for i, name in enumerate(database)}
+    found = {}
+    for query, known in zip(queries.names, likeness):
+        best = sorted(known, key=lambda name: (-known[name], order[name]))
+        found[query] = [name for name in best if name != query][:count]
+    return found
+
+
+def _shortlists(
+    queries: CoarseCodes, folder: CodeFolder, database: Sequence[str], count: int
+) -> list[list[str]] | list[Sequence[str]]:
+    if len(database) <= count:
+        return [database] * len(queries)
+    index = DescriptorIndex(folder)
+    with exclusive(folder.folder, wait=True):
+        index.update()
+    return index.shortlist(queries, database, count + 1)  # one of them may be the query itself
 
 
 class LowBatches:

@@ -20,7 +20,7 @@ from pdc_sfm.dense.views import View
 from pdc_sfm.engine.reading import ReadAhead
 from pdc_sfm.errors import FormatError, ImageError, OtherSettingsError
 from pdc_sfm.files import remove_leftovers
-from pdc_sfm.images import read_photograph
+from pdc_sfm.images import Photograph, read_photograph
 from pdc_sfm.network import ImageCode, PDCNet
 from pdc_sfm.pixels import COARSE_SIDE, MIN_SIDE, Size
 from pdc_sfm.settings import differences
@@ -81,6 +81,11 @@ class Encoder:
             return None
         return CoarseCodes([name for name, _ in kept], [size for _, size in kept], ImageCode.cat(codes))
 
+    def encode_one(self, photograph: Photograph, name: str = "query") -> CoarseCodes:
+        """The code of an image that is in memory."""
+        small, size = _small(photograph, name)
+        return CoarseCodes([name], [size], self._encode(small[None]))
+
     def _encode(self, pictures: np.ndarray) -> ImageCode:
         batch = torch.from_numpy(pictures).permute(0, 3, 1, 2).to(self.device)  # (B, 3, 256, 256)
         with torch.inference_mode():
@@ -101,10 +106,14 @@ class Encoder:
 
 def _read_small(path: Path) -> tuple[np.ndarray, Size]:
     """An image at 256x256 as it is seen upright, (256, 256, 3) float32 in [0, 1], and its own stored (width, height)."""
-    image, orientation = read_photograph(path)
+    return _small(read_photograph(path), path)
+
+
+def _small(photograph: Photograph, name: Path | str) -> tuple[np.ndarray, Size]:
+    image, orientation = photograph
     size = image.shape[1], image.shape[0]
     if min(size) < MIN_SIDE:
-        raise ImageError(f"{path} is {size[0]}x{size[1]} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed")
+        raise ImageError(f"{name} is {size[0]}x{size[1]} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed")
     upright = np.ascontiguousarray(orientation.upright(image))
     return View.whole(upright, orientation.stored_size(size), (COARSE_SIDE, COARSE_SIDE)).render(), size
 
@@ -133,14 +142,17 @@ class CodeFolder:
                 found.append((part, rows))
         return found
 
-    def read(self, part: int, rows: list[int]) -> CoarseCodes:
-        """The codes of some rows of a part."""
+    def read(self, part: int, rows: list[int], levels: Sequence[int] = ()) -> CoarseCodes:
+        """The codes of some rows of a part, of all levels or only of some."""
         file, known = self._open(self.parts[part])[0], self.images[part]
         whole = len(rows) == len(known)
         features: dict[int, Tensor] = {}
         for key in file.keys():
+            level = int(key.removeprefix("level"))
+            if levels and level not in levels:
+                continue
             tensor = file.get_tensor(key)
-            features[int(key.removeprefix("level"))] = tensor if whole else tensor[torch.as_tensor(rows)]
+            features[level] = tensor if whole else tensor[torch.as_tensor(rows)]
         names, sizes = [known[row][0] for row in rows], [known[row][1] for row in rows]
         return CoarseCodes(
             names, sizes, ImageCode(features, {}, (COARSE_SIDE, COARSE_SIDE), (COARSE_SIDE, COARSE_SIDE))

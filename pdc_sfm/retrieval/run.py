@@ -35,7 +35,7 @@ class RetrievedImage(NamedTuple):
     """A database image retrieved for a query."""
 
     name: str
-    matches: int  # confident ones
+    matches: int | None = None  # confident ones; None: the full network did not see it
 
 
 @dataclass
@@ -129,11 +129,9 @@ class _RetrievalJob:
         self.settings, self.counts, self.codes = settings, counts, codes
         self.bad: dict[str, str] = {}
         self._stack, self._masks = stack, masks
-        self._made_by = {"network": "given"} if network is not None else {"weights": _fingerprint(settings.weights)}
-        self._made_by["views"] = "upright"  # by EXIF: sideways codes of earlier versions are not compared with these
-        if settings.precision != "float32":
-            self._made_by["precision"] = settings.precision
+        self._made_by = codes_made_by(settings, network)
         self._network: PDCNet | None = network
+        self._full: CountStore | None = None  # counts of the full network
 
     @functools.cached_property
     def pool(self) -> Pool:
@@ -154,16 +152,29 @@ class _RetrievalJob:
         return {query: self._rank(query, self.database, store, self.settings.min_matches) for query in self.queries}
 
     def cascade(self, top: int) -> dict[str, list[RetrievedImage]]:
-        """Features of all, the 256-pixel branch for some, the full network for the best of them."""
-        best, kept = {}, max(self.settings.best, top)  # all that is retrieved was seen by the full network
-        if len(self.database) > kept:
-            low = self._count_low()
-            for query in self.queries:
-                best[query] = [found.name for found in self._rank(query, self.database, low, 0)[:kept]]
-        chosen = {query: best.get(query, self.database) for query in self.queries}
-        pairs = [(query, image) for query in self.queries for image in chosen[query] if query != image]
+        """Features of all, the 256-pixel branch for some, the full network for the best of them; the others follow.
+
+        Where the full network finds no match in the best, it sees all that would be retrieved.
+        """
+        best, order = self.settings.best, {query: self.database for query in self.queries}
+        if len(self.database) > best:
+            coarse = self._rank_low(max(top, best))
+            order = {query: coarse.get(query, [])[: max(top, best)] for query in self.queries}
+        if best == 0:
+            return {query: [RetrievedImage(name) for name in names] for query, names in order.items()}
+        found = self._rank_full({query: names[:best] for query, names in order.items()})
+        found |= self._rank_full({query: order[query] for query, images in found.items() if not images})
+        seen = {query: {image.name for image in images} | {*order[query][:best]} for query, images in found.items()}
+        return {
+            query: images + [RetrievedImage(name) for name in order[query] if images and name not in seen[query]]
+            for query, images in found.items()
+        }
+
+    def _rank_full(self, chosen: dict[str, list[str]]) -> dict[str, list[RetrievedImage]]:
+        """Some images of each query by the full network, those with most matches first."""
+        pairs = [(query, image) for query, images in chosen.items() for image in images if query != image]
         full = self._count_full([pairs], len(pairs))
-        return {query: self._rank(query, chosen[query], full, self.settings.min_matches) for query in self.queries}
+        return {query: self._rank(query, images, full, self.settings.min_matches) for query, images in chosen.items()}
 
     def _blocks(self) -> Iterator[list[Pair]]:
         rows = QUERY_BLOCK * (1 if self.settings.engine == "local" else MANY)
@@ -175,9 +186,9 @@ class _RetrievalJob:
     @staticmethod
     def _rank(query: str, images: Sequence[str], store: CountStore, at_least: int) -> list[RetrievedImage]:
         """Images with enough matches, most first; of equals the first of the list."""
-        pairs = ((query, image) for image in images)
-        found = [RetrievedImage(pair[1], store.count(pair)) for pair in pairs if pair in store]
-        return sorted((image for image in found if image.matches >= at_least), key=lambda image: -image.matches)
+        counts = {image: store.count((query, image)) for image in images if (query, image) in store}
+        enough = [image for image in counts if counts[image] >= at_least]
+        return [RetrievedImage(image, counts[image]) for image in sorted(enough, key=lambda image: -counts[image])]
 
     def _count_full(self, blocks: Iterable[list[Pair]], total: int) -> CountStore:
         """Confident matches of pairs by the full network."""
@@ -186,7 +197,9 @@ class _RetrievalJob:
 
         match = full_settings(self.settings)
         made_by = {"dense": to_dict(match.dense), "select": to_dict(match.select)}
-        store = self._store("full", made_by | ({"masks": self._masks.digest()} if self._masks else {}))
+        if self._full is None:
+            self._full = self._store("full", made_by | ({"masks": self._masks.digest()} if self._masks else {}))
+        store = self._full
         with progress(None, "full network", "pair", total) as bar:
             for block in blocks:
                 todo = [pair for pair in block if pair not in store and not self.bad.keys() & set(pair)]
@@ -197,8 +210,9 @@ class _RetrievalJob:
         store.flush()
         return store
 
-    def _count_low(self) -> CountStore:
-        """Expected matches in the 256-pixel branch, of each query with its candidates."""
+    def _rank_low(self, wanted: int) -> dict[str, list[str]]:
+        """Candidates of each query, `wanted` at least, by their expected matches in the 256-pixel branch, most first."""
+        from pdc_sfm.retrieval.candidates import candidates
         from pdc_sfm.retrieval.coarse import PASSES
         from pdc_sfm.retrieval.codes import CoarseCodes, CodeFolder
 
@@ -209,11 +223,18 @@ class _RetrievalJob:
             bar.update(len(self.database) - len(missing))
             for codes in self._encode(missing, bar):
                 folder.add(codes)
-            queries = sorted(self._encode(self.queries, bar), key=lambda codes: self.queries.index(codes.names[0]))
-        if queries:
-            self._count_candidates(CoarseCodes.cat(queries), folder, store)
-        store.flush()
-        return store
+            parts = sorted(self._encode(self.queries, bar), key=lambda codes: self.queries.index(codes.names[0]))
+        if not parts:
+            return {}
+        queries, count = CoarseCodes.cat(parts), max(self.settings.candidates, wanted)
+        found = candidates(queries, folder, self.database, max(self.settings.shortlist, count), count)
+        pairs = [(query, image) for query, images in found.items() for image in images]
+        self._count_low(pairs, queries, folder, store)
+        place = {name: i for i, name in enumerate(self.database)}
+        return {
+            query: sorted(images, key=lambda image: (-store.count((query, image)), place[image]))
+            for query, images in found.items()
+        }
 
     def _encode(self, names: Sequence[str], bar: Any) -> Iterator[Any]:
         """Codes of the readable images, part by part."""
@@ -226,26 +247,31 @@ class _RetrievalJob:
             if codes is not None:
                 yield codes
 
-    def _count_candidates(self, queries: Any, folder: Any, store: CountStore) -> None:
-        from pdc_sfm.retrieval.candidates import LowBatches, candidates
+    def _count_low(self, pairs: list[Pair], queries: Any, folder: Any, store: CountStore) -> None:
+        """Expected matches of pairs in the 256-pixel branch."""
+        from pdc_sfm.retrieval.candidates import LowBatches
 
-        pairs = candidates(queries, folder, self.database, self.settings.candidates)
         batches = LowBatches(folder, queries, [pair for pair in pairs if pair not in store], self.settings.coarse_batch)
         with progress(None, "256 branch", "pair", len(pairs)) as bar:
             bar.update(len(pairs) - batches.pairs)
-            if not batches.pairs:
-                return
-            for block, found in self.pool.run("score_coarse", queries, len(batches), load=batches.load):
-                for pair, count, sizes in batches.results(block, found):
-                    store.append(pair, MatchCount(count), sizes)
-                    bar.update()
+            if batches.pairs:
+                for block, found in self.pool.run("score_coarse", queries, len(batches), load=batches.load):
+                    for pair, count, sizes in batches.results(block, found):
+                        store.append(pair, MatchCount(count), sizes)
+                        bar.update()
+        store.flush()
 
     def _store(self, name: str, settings: dict[str, Any]) -> CountStore:
         made_by = {**self._made_by, **settings}
         return self._stack.enter_context(open_store(CountStore, self.counts / name, made_by))
 
 
-def _fingerprint(weights: str | None) -> str:
+def codes_made_by(settings: RetrievalSettings, network: PDCNet | None) -> dict[str, Any]:
+    """What decides codes and counts; `network`: one that was given, and that no file tells of."""
     from pdc_sfm.engine.weights_file import WeightsFile
 
-    return WeightsFile.of(weights).fingerprint
+    made_by = {"network": "given"} if network is not None else {"weights": WeightsFile.of(settings.weights).fingerprint}
+    made_by["views"] = "upright"  # by EXIF: sideways codes of earlier versions are not compared with these
+    if settings.precision != "float32":
+        made_by["precision"] = settings.precision
+    return made_by

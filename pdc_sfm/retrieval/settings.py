@@ -17,8 +17,8 @@ from pdc_sfm.workers import Engine, RaySettings
 class RetrievalSettings:
     """What is counted and for which images. `device` and `memory` to `ray` change the speed only."""
 
-    # cascade: pooled features of all images, then the 256-pixel branch, then the full network; exhaustive: the
-    # full network for all, as in the paper
+    # cascade: a descriptor of each image, then pooled features, the 256-pixel branch, the full network, each for fewer images;
+    # exhaustive: the full network for all, as in the paper
     mode: Literal["cascade", "exhaustive"] = "cascade"
     min_side: int = 400  # the full network sees images with this smaller side
     max_side: int | None = 1024  # never let the longer side exceed this; null: however long it is
@@ -27,9 +27,14 @@ class RetrievalSettings:
     method: Annotated[str, strategy_names] = "auto"
     radius: float = 1.0  # R of P_R, pixels; 1 for weights with a confidence head
     threshold: float = 0.1  # a match is confident if its probability of being right is above this
-    candidates: int = 100  # cascade: images of each query, by their pooled features, that the 256-pixel branch sees
+    shortlist: int = (
+        100  # cascade: images of each query, by one descriptor an image, whose pooled features are compared
+    )
+    candidates: int = 30  # cascade: of those, by pooled features, the ones that the 256-pixel branch sees
     low_radius: float = 4.0  # R of that branch, in its pixels
-    best: int = 20  # cascade: of those the best, at least as many as are retrieved, that the full network sees
+    # cascade: of those the best, which the full network ranks; the others follow as the 256-pixel branch has them. 0: none, if
+    # all that is retrieved is matched afterwards anyway
+    best: int = 5
     min_matches: int = 1  # images with fewer confident matches are not retrieved
     weights: str | None = None  # a weights file; null: the built-in model
     device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU where there is one
@@ -48,9 +53,10 @@ class RetrievalSettings:
         find_strategy(self.method)  # says which there are
         SelectSettings(radius=self.radius, threshold=self.threshold)  # names what is out of range
         require_device(self.device, self.precision)
+        require(self.shortlist >= 1, f"shortlist={self.shortlist} must be at least 1")
         require(self.candidates >= 1, f"candidates={self.candidates} must be at least 1")
         require(self.low_radius > 0, f"low_radius={self.low_radius} must be positive")
-        require(self.best >= 0, f"best={self.best} must not be negative (0: as many as are retrieved)")
+        require(self.best >= 0, f"best={self.best} must not be negative (0: none)")
         require(self.min_matches >= 1, f"min_matches={self.min_matches} must be at least 1")
         require(0 <= self.readers <= 64, f"readers={self.readers} must be between 0 and 64")
         require(self.batch >= 1 and self.coarse_batch >= 1, "batch and coarse_batch must be at least 1")

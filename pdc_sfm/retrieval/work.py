@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 def full_settings(settings: RetrievalSettings) -> PairSettings:
     """A single pass of the full network, the query being the reference."""
-    # counts need no alignment
-    dense = DenseSettings(settings.min_side, settings.max_side, method=settings.method, subpixel=False)
+    # counts need no alignment, and a query has many images to be found by
+    dense = DenseSettings(settings.min_side, settings.max_side, method=settings.method, subpixel=False, windows=False)
     return PairSettings(
         dense, SelectSettings(radius=settings.radius, threshold=settings.threshold, directions="forward")
     )

@@ -1,7 +1,7 @@
 """Raw matches on disk: a folder of append-only segments that a kill at any moment cannot damage.
 
-A record is a header (magic, lengths, checksum), the names of the pair and three float32 arrays. It is complete when its
-checksum fits; what an interrupted write left at the end of the last segment is cut off when the folder is opened again.
+A record is a header (magic, lengths, checksum), the names of the pair and its matches, packed (`store.packing`). It is complete
+when its checksum fits; what an interrupted write left at the end of the last segment is cut off when the folder is opened again.
 A damaged record is left out, and its pair is matched again.
 The settings that made the matches stand beside them, and a store is never continued with other settings.
 """
@@ -27,11 +27,18 @@ from pdc_sfm.files import exclusive, write_text
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
+from pdc_sfm.store import packing
 from pdc_sfm.store.h5_target import write_all
 
 HEADER = struct.Struct("<4s7I")  # magic, bytes of the names, number of matches, sizes of both images, crc32
-MAGIC = b"PDM2"
+PACKED_HEADER = struct.Struct("<4s8I")  # the same with the bytes of the packed matches before the checksum
+PACKED, FLOATS = (
+    b"PDM3",
+    b"PDM2",
+)  # FLOATS: three float32 arrays, for what packing would change, and in earlier versions
+COUNTS = b"PDN2"  # no matches, only their number
 BODY_ONLY = (b"PDM1", b"PDN1")  # records of earlier versions, whose checksum leaves out the header
+FLOAT_BYTES = 20  # of a match that is not packed: two points and a score
 SEGMENT_BYTES = 256 << 20  # only the last segment is read through on opening
 FLUSH_SECONDS = 5.0  # a kill loses nothing that was written; a power cut loses at most this
 
@@ -42,7 +49,9 @@ class _Place(NamedTuple):
     segment: Path
     offset: int  # of the names
     names_bytes: int
+    body_bytes: int  # names and matches
     matches: int
+    packed: bool
     sizes: tuple[Size, Size]
     seed: int  # of the checksum: that of the header
     checksum: int
@@ -61,8 +70,8 @@ class MatchCount:
 class RawStore:
     """Raw matches by pair. One process writes (`open_raw_store` holds the lock), any number may read."""
 
-    magic, earlier = MAGIC, b"PDM1"
-    match_bytes = 20  # of a match: two points and a score, float32
+    magics: tuple[bytes, ...] = (PACKED, FLOATS, b"PDM1")
+    match_bytes = FLOAT_BYTES  # where they are not packed
 
     def __init__(self, folder: Path | str):
         self.folder = Path(folder)
@@ -97,18 +106,19 @@ class RawStore:
     def read(self, pair: tuple[str, str]) -> RawMatches:
         """The matches of a finished pair, in the order asked for."""
         place, reverse = self._place(pair)
-        size = place.names_bytes + place.matches * self.match_bytes
         with open(place.segment, "rb") as file:
             file.seek(place.offset)
-            body = file.read(size)
-        if len(body) != size or zlib.crc32(body, place.seed) != place.checksum:
+            body = file.read(place.body_bytes)
+        try:
+            if len(body) != place.body_bytes or zlib.crc32(body, place.seed) != place.checksum:
+                raise ValueError("checksum")
+            read = packing.unpack if place.packed else _from_floats
+            matches = read(body[place.names_bytes :], place.matches)
+        except ValueError:
             raise FormatError(
                 f"{place.segment} is damaged at the pair {' '.join(pair)}: delete that file and run again, "
                 "only its pairs are matched again"
-            )
-        values = np.frombuffer(body, "<f4", offset=place.names_bytes)
-        points0, points1, scores = np.split(values, [2 * place.matches, 4 * place.matches])
-        matches = RawMatches(points0.reshape(-1, 2), points1.reshape(-1, 2), scores)
+            ) from None
         return matches.swapped() if reverse else matches
 
     def part(self, pairs: Iterable[tuple[str, str]]) -> RawStore:
@@ -121,9 +131,11 @@ class RawStore:
     def append(self, pair: tuple[str, str], matches: RawMatches | MatchCount, sizes: tuple[Size, Size]) -> None:
         """Add the matches of a pair and its images' sizes; on return they survive the end of this process."""
         names = "\0".join(pair).encode()
-        body = names.ljust(-(-len(names) // 4) * 4, b"\0") + self._pack(matches)
-        names_bytes = len(body) - self.match_bytes * len(matches)
-        header = HEADER.pack(self.magic, names_bytes, len(matches), *sizes[0], *sizes[1], 0)
+        names = names.ljust(-(-len(names) // 4) * 4, b"\0")
+        magic, content = self._pack(matches)
+        body, known = names + content, (magic, len(names), len(matches), *sizes[0], *sizes[1])
+        packed = magic == PACKED
+        header = PACKED_HEADER.pack(*known, len(content), 0) if packed else HEADER.pack(*known, 0)
         seed = _seed(header)
         checksum = zlib.crc32(body, seed)
         header = header[:-4] + checksum.to_bytes(4, "little")
@@ -138,15 +150,18 @@ class RawStore:
                 f"cannot write {file.name}: {error.strerror or error}. The {len(self)} finished pairs are kept: "
                 "make room and run the same command again"
             ) from None
-        segment, offset = Path(file.name), start + HEADER.size
-        self._places[pair] = _Place(segment, offset, names_bytes, len(matches), sizes, seed, checksum)
-        self._last_good = start + HEADER.size + len(body)
+        segment, offset = Path(file.name), start + len(header)
+        self._places[pair] = _Place(segment, offset, len(names), len(body), len(matches), packed, sizes, seed, checksum)
+        self._last_good = offset + len(body)
         if time.monotonic() - self._flushed > FLUSH_SECONDS:
             self.flush()
 
-    def _pack(self, matches: Any) -> bytes:
+    def _pack(self, matches: Any) -> tuple[bytes, bytes]:
+        """The magic of a record and its content after the names."""
+        if packing.fits(matches):
+            return PACKED, packing.pack(matches)
         arrays = (matches.keypoints0, matches.keypoints1, matches.scores)
-        return b"".join(a.astype("<f4").tobytes() for a in arrays)
+        return FLOATS, b"".join(a.astype("<f4").tobytes() for a in arrays)
 
     def flush(self) -> None:
         """Wait until everything written is on the disk."""
@@ -171,19 +186,21 @@ class RawStore:
         """Find the records of a segment, without damaged ones. Returns where the last whole one ends."""
         size, stop, end = segment.stat().st_size, 0, 0
         with open(segment, "rb") as file:
-            while len(header := file.read(HEADER.size)) == HEADER.size:
-                magic, names_bytes, count, w0, h0, w1, h1, checksum = HEADER.unpack(header)
-                start = stop + HEADER.size
-                stop = start + names_bytes + self.match_bytes * count
-                if magic not in (self.magic, self.earlier) or stop > size:
+            while (header := _read_header(file)) is not None:
+                magic, names_bytes, count, w0, h0, w1, h1, *rest, checksum = _layout(header).unpack(header)
+                start = stop + len(header)
+                stop = start + names_bytes + (rest[0] if rest else self.match_bytes * count)
+                if magic not in self.magics or stop > size:
                     break
                 body = file.read(stop - start if verify or not self.match_bytes else names_bytes)
                 file.seek(stop)
                 seed, names = _seed(header), body[:names_bytes].rstrip(b"\0").decode(errors="replace").split("\0")
                 if len(names) != 2 or (len(body) == stop - start and zlib.crc32(body, seed) != checksum):
                     continue
-                place = _Place(segment, start, names_bytes, count, ((w0, h0), (w1, h1)), seed, checksum)
-                self._places[names[0], names[1]] = place
+                sizes = (w0, h0), (w1, h1)
+                self._places[names[0], names[1]] = _Place(
+                    segment, start, names_bytes, stop - start, count, magic == PACKED, sizes, seed, checksum
+                )
                 end = stop
         return end
 
@@ -207,15 +224,15 @@ class RawStore:
 class CountStore(RawStore):
     """How many matches each pair has, without the matches: for retrieval, which looks at far more pairs than it keeps."""
 
-    magic, earlier = b"PDN2", b"PDN1"
+    magics = (COUNTS, b"PDN1")
     match_bytes = 0
 
     def __contains__(self, pair: tuple[str, str]) -> bool:
         """Whether a pair is counted in this order: the first is the reference, and the other order counts otherwise."""
         return pair in self._places
 
-    def _pack(self, matches: Any) -> bytes:
-        return b""
+    def _pack(self, matches: Any) -> tuple[bytes, bytes]:
+        return COUNTS, b""
 
     def read(self, pair: tuple[str, str]) -> RawMatches:
         raise TypeError("a CountStore keeps no matches")
@@ -269,6 +286,23 @@ def _keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
             f"{way}choose another output, or overwrite",
             folder,
         )
+
+
+def _layout(header: bytes) -> struct.Struct:
+    return PACKED_HEADER if header[:4] == PACKED else HEADER
+
+
+def _read_header(file: BinaryIO) -> bytes | None:
+    """The header of the next record; None where the file ends before."""
+    header = file.read(HEADER.size)
+    header += file.read(_layout(header).size - HEADER.size)
+    return header if len(header) == _layout(header).size else None
+
+
+def _from_floats(content: bytes, count: int) -> RawMatches:
+    """Three float32 arrays."""
+    points0, points1, scores = np.split(np.frombuffer(content, "<f4"), [2 * count, 4 * count])
+    return RawMatches(points0.reshape(-1, 2), points1.reshape(-1, 2), scores)
 
 
 def _seed(header: bytes) -> int:

@@ -64,12 +64,37 @@ def test_the_cascade_shows_the_full_network_only_the_best(images):
     assert network.decoded == len(QUERIES) * 4
 
 
-def test_all_that_is_retrieved_was_seen_by_the_full_network(images):
+def test_the_best_are_ranked_by_the_full_network_and_the_others_follow(images):
     network = FakeNetwork()
     result = run(images, CASCADE, network, top=6)
-    assert network.decoded == len(QUERIES) * 6
+    assert network.decoded == len(QUERIES) * 4
+    assert [found.name for found in result.found["query/a.png"]] == nearest("query/a.png", 6)
     counts = [found.matches for found in result.found["query/a.png"]]
-    assert counts == [16 * 12 - LOST * steps for steps in (1, 1, 3, 3, 5, 5)]
+    assert counts == [*(16 * 12 - LOST * steps for steps in (1, 1, 3, 3)), None, None]
+
+
+def test_without_the_full_network_the_coarse_branch_ranks(images):
+    network = FakeNetwork()
+    result = run(images, replace(CASCADE, best=0), network, top=6)
+    assert (network.decoded, network.encoded) == (0, 0)
+    assert read_retrieval(result.pairs) == {query: nearest(query, 6) for query in QUERIES}
+
+
+def test_where_the_best_have_no_match_all_that_would_be_retrieved_are_seen(images):
+    gray_images(images, {"query/a.png": 255})
+    network = FakeNetwork()
+    result = run(images, CASCADE, network, top=6)
+    assert network.decoded == 6 + 4
+    assert result.unmatched == ["query/a.png"]
+
+
+def test_of_many_images_only_a_shortlist_is_compared_cell_by_cell(images):
+    """Descriptors of plain gray tell dark from light only: half of the database is left."""
+    network = FakeNetwork()
+    result = run(images, replace(CASCADE, shortlist=8), network, top=2)
+    assert network.decoded_low == len(QUERIES) * 8
+    light = [found.name for found in result.found["query/b.png"]]
+    assert all(DATABASE[name] >= 114 for name in light)
 
 
 def test_a_cascade_wide_enough_is_exhaustive(images):

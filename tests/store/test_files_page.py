@@ -59,12 +59,16 @@ def test_a_match_file_has_the_datasets_of_the_page(run):
 def test_a_record_of_the_journal_is_as_the_page_says(run):
     assert sorted(path.name for path in run.raw.iterdir()) == ["00000.matches", "settings.json"]
     data = (run.raw / "00000.matches").read_bytes()
-    magic, names, count, *sizes, checksum = struct.unpack("<4s7I", data[:32])
-    body = data[32:]
-    assert (magic, sizes, names % 4) == (b"PDM2", [64, 48, 64, 48], 0)
-    assert zlib.crc32(data[:28] + body) == checksum
+    magic, names, count, *sizes, packed, checksum = struct.unpack("<4s8I", data[:36])
+    body = data[36:]
+    assert (magic, sizes, names % 4, packed) == (b"PDM3", [64, 48, 64, 48], 0, len(body) - names)
+    assert zlib.crc32(data[:32] + body) == checksum
     assert body[:names].rstrip(b"\0").decode().split("\0") == list(PAIR)
-    numbers = np.frombuffer(body[names:], "<f4")
-    points0, points1, scores = np.split(numbers, [2 * count, 4 * count])
+    content = np.frombuffer(zlib.decompress(body[names:]), np.uint8)
+    planes = content[: 16 * count].reshape(4, 4, count).astype(np.int64)
+    unsigned = sum(planes[:, byte] << (8 * byte) for byte in range(4))  # (4, N)
+    places = np.cumsum(np.where(unsigned % 2, -(unsigned + 1) // 2, unsigned // 2), axis=1) / 64
+    scores = (content[16 * count :].reshape(2, count) * [[1], [256]]).sum(0) / 4095
     assert len(scores) == count > 0
-    np.testing.assert_allclose(np.abs((points1 - points0).reshape(-1, 2)), np.tile([2.0, 1.0], (count, 1)), atol=1e-4)
+    assert scores.max() <= 1
+    np.testing.assert_allclose(np.abs(places[2:] - places[:2]), np.tile([[2.0], [1.0]], (1, count)), atol=1 / 64)

@@ -1,0 +1,219 @@
+"""Which images of a large database are most like a query at a first look: one descriptor an image, beside its code.
+
+Descriptors are made once and added to as codes are. Up to `EXACT` images are compared one by one; more need an index (faiss, the
+extra `retrieval`), which looks only among those whose descriptors lie near. Without faiss all are compared, however many.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from pdc_sfm.errors import CheckpointError
+from pdc_sfm.files import atomic_path, remove_leftovers, write_text
+from pdc_sfm.retrieval.codes import PART, CoarseCodes, CodeFolder
+from pdc_sfm.retrieval.vocabulary import Vocabulary
+from pdc_sfm.weights.tensor_files import read_safetensors, write_safetensors
+
+log = logging.getLogger(__name__)
+
+EXACT = 50_000  # images: their descriptors take 100 MB, and a comparison with all some ten milliseconds of a core
+LEARNED_FROM = 256  # images, spread over the database, whose features give the words
+LISTS = 1024  # of the index at most, about the root of a million
+PROBED = 1 / 8  # of the lists, looked through for a query; not measured yet (docs/scale.md, benchmarks/million.py)
+TRAINED_ON = 40  # descriptors for each list
+
+
+@dataclass(frozen=True)
+class Found:
+    """An image of a code folder."""
+
+    part: int
+    row: int
+
+
+class DescriptorIndex:
+    """The descriptors of a code folder. Hold the lock of the folder (`files.exclusive`) to `update` it."""
+
+    def __init__(self, folder: CodeFolder):
+        self._codes, self._folder = folder, folder.folder
+        self._vocabulary: Vocabulary | None = None
+        self._index: Any = None
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        if self._vocabulary is None:
+            self._vocabulary = self._read_vocabulary() or self._learn()
+        return self._vocabulary
+
+    def update(self) -> None:
+        """Describe the images that have codes and no descriptor yet."""
+        for part in range(len(self._codes.parts)):
+            if not self._has(part):
+                self._describe(part)
+        if sum(map(len, self._codes.images)) > EXACT:
+            self._index = self._updated_index()
+
+    def shortlist(self, queries: CoarseCodes, database: Sequence[str], count: int) -> list[list[str]]:
+        """For each query the `count` images of the database most like it, best first."""
+        asked = self.vocabulary.describe(queries.code.features[4].numpy())
+        places = self._codes.rows(database)
+        if self._index is not None:
+            found = self._search(asked, places, count)
+        else:
+            found = self._compare(asked, places, count)
+        return [[self._codes.images[one.part][one.row][0] for one in row] for row in found]
+
+    def _compare(self, asked: np.ndarray, places: Sequence[tuple[int, list[int]]], count: int) -> list[list[Found]]:
+        """With all, part by part; of each query the best so far are kept."""
+        best: np.ndarray = np.zeros((len(asked), 0), np.float32)
+        ids: np.ndarray = np.zeros((len(asked), 0), np.int64)
+        for part, rows in places:
+            likeness = asked @ self._descriptors(part)[rows].T
+            best = np.concatenate((best, likeness), 1)
+            ids = np.concatenate((ids, np.broadcast_to(part * PART + np.array(rows), likeness.shape)), 1)
+            if best.shape[1] > 64 * PART or part == places[-1][0]:
+                order = np.argsort(-best, axis=1, kind="stable")[:, :count]
+                best, ids = (np.take_along_axis(values, order, 1) for values in (best, ids))
+        return [[Found(*divmod(number, PART)) for number in row] for row in ids.tolist()]
+
+    def _search(self, asked: np.ndarray, places: Sequence[tuple[int, list[int]]], count: int) -> list[list[Found]]:
+        """By the index; only images of the database count."""
+        ids = np.concatenate([part * PART + np.array(rows, np.int64) for part, rows in places])
+        found = search_index(self._index, asked, min(count, len(ids)), ids if len(ids) < self._index.ntotal else None)
+        return [[Found(*divmod(number, PART)) for number in row if number >= 0] for row in found.tolist()]
+
+    def _learn(self) -> Vocabulary:
+        """From images spread over the folder; written before any descriptor is."""
+        every = [(part, row) for part, images in enumerate(self._codes.images) for row in range(len(images))]
+        chosen: dict[int, list[int]] = {}
+        for part, row in every[:: -(-len(every) // LEARNED_FROM)]:
+            chosen.setdefault(part, []).append(row)
+        maps = [self._codes.read(part, rows, levels=(4,)).code.features[4].numpy() for part, rows in chosen.items()]
+        vocabulary = Vocabulary.learn(np.concatenate(maps))
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(x)) for name, x in vars(vocabulary).items()}
+        path = self._folder / "vocabulary.safetensors"
+        remove_leftovers(path)
+        write_safetensors(path, tensors, {})
+        return vocabulary
+
+    def _read_vocabulary(self) -> Vocabulary | None:
+        found = _read(self._folder / "vocabulary.safetensors")
+        if found is None or set(found[0]) != {"mean", "words", "axes"}:
+            return None
+        return Vocabulary(**{name: tensor.numpy() for name, tensor in found[0].items()})
+
+    def _file(self, part: int) -> Path:
+        return self._folder / f"descriptors_{self._codes.parts[part].stem}.safetensors"
+
+    def _describe(self, part: int) -> None:
+        images = self._codes.images[part]
+        codes = self._codes.read(part, list(range(len(images))), levels=(4,))
+        descriptors = self.vocabulary.describe(codes.code.features[4].numpy()).astype(np.float16)
+        remove_leftovers(self._file(part))
+        write_safetensors(self._file(part), {"descriptors": torch.from_numpy(descriptors)}, self._made_by(part))
+
+    def _made_by(self, part: int) -> dict[str, str]:
+        return {"vocabulary": self.vocabulary.digest(), "names": json.dumps([n for n, _ in self._codes.images[part]])}
+
+    def _has(self, part: int) -> bool:
+        """Whether the descriptors of a part are there, of these images and words; their numbers are not read."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            made_by = safe_open(self._file(part), framework="np").metadata() or {}
+        except (OSError, SafetensorError):
+            return False
+        return all(made_by.get(key) == value for key, value in self._made_by(part).items())
+
+    def _descriptors(self, part: int) -> np.ndarray:
+        """(N, D) float32 of a part; made again if they are damaged."""
+        found = _read(self._file(part))
+        if found is None:
+            self._describe(part)
+            found = read_safetensors(self._file(part))
+        return found[0]["descriptors"].numpy().astype(np.float32)
+
+    def _updated_index(self) -> Any:
+        """The faiss index of all parts, on disk too; None where there is no faiss."""
+        try:
+            import faiss
+        except ImportError:
+            total = sum(map(len, self._codes.images))
+            log.warning(f"{total:,} images are compared one by one: `pip install pdc_sfm[retrieval]` is faster")
+            return None
+        path, record = self._folder / "index.faiss", self._folder / "index.json"
+        parts = [f"{path.stem} {len(images)}" for path, images in zip(self._codes.parts, self._codes.images)]
+        known = _read_record(record)
+        index, done = None, 0
+        if known.get("vocabulary") == self.vocabulary.digest() and known.get("parts") == parts[: len(known["parts"])]:
+            try:
+                index, done = faiss.read_index(str(path)), len(known["parts"])
+            except RuntimeError as error:
+                log.warning(f"{path} cannot be read ({error}): it is made again")
+        if index is None:
+            index = self._new_index()
+        if done < len(parts):
+            for part in range(done, len(parts)):
+                rows = self._descriptors(part)
+                index.add_with_ids(rows, part * PART + np.arange(len(rows)))
+            record.unlink(missing_ok=True)  # between the two files a kill leaves no record, and the index is made again
+            with atomic_path(path) as partial:
+                faiss.write_index(index, str(partial))
+            write_text(record, json.dumps({"vocabulary": self.vocabulary.digest(), "parts": parts}))
+        return index
+
+    def _new_index(self) -> Any:
+        """Trained on parts spread over all."""
+        total = sum(map(len, self._codes.images))
+        needed = min(len(self._codes.parts), -(-list_count(total) * TRAINED_ON // PART))
+        some = np.linspace(0, len(self._codes.parts) - 1, needed).astype(int)
+        return train_index(np.concatenate([self._descriptors(part) for part in some.tolist()]), total)
+
+
+def list_count(total: int) -> int:
+    """Lists of an index of so many descriptors."""
+    return max(1, min(LISTS, round(total**0.5)))
+
+
+def train_index(sample: np.ndarray, total: int) -> Any:
+    """An empty faiss index for so many descriptors: lists of those that lie near each other, one byte a number."""
+    import faiss
+
+    index = faiss.index_factory(sample.shape[1], f"IVF{list_count(total)},SQ8", faiss.METRIC_INNER_PRODUCT)
+    index.train(sample)
+    return index
+
+
+def search_index(index: Any, asked: np.ndarray, count: int, ids: np.ndarray | None = None) -> np.ndarray:
+    """Ids (Q, count) of the descriptors most like those asked for, -1 where there are no more; of `ids` only, if given."""
+    import faiss
+
+    options = faiss.IVFSearchParameters()
+    options.nprobe = max(1, round(PROBED * index.nlist))
+    if ids is not None:
+        options.sel = faiss.IDSelectorBatch(ids)
+    return index.search(np.ascontiguousarray(asked, np.float32), count, params=options)[1]
+
+
+def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]] | None:
+    """What a file holds; None if it is not there or damaged."""
+    try:
+        return read_safetensors(path) if path.is_file() else None
+    except CheckpointError:
+        return None
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("parts"), list) else {}
