@@ -1,29 +1,38 @@
-"""What dense.method=auto costs against direct, and which matches it keeps: on a list whose pairs all match upright, and on all
-pairs of 24 images of which most do not overlap.
+"""What dense.method=auto costs against direct, and which matches it keeps: on a list whose pairs all match upright, on all pairs
+of 24 images of which most do not overlap, and on hard pairs, which are searched.
 
   python benchmarks/adaptive.py
   python benchmarks/adaptive.py --scenes datasets/benchmarks/scenes --lists mixed --methods direct search
 
 Every pair is matched by both, in turn, in one process with one thread; what is compared is processor time, encoding included,
-each image once. A pair is lost if direct has 100 matches or more of it, and auto less than half of them.
+each image once, and where it went. A pair is lost if direct has 100 matches or more of it, and auto less than half of them.
+Hard pairs are photographs and themselves turned by 120 degrees and squeezed to 0.4, as seen at 66 degrees.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from data import DATA, needed
 
+from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.dense.settings import DenseSettings
-from pdc_sfm.images import list_images, read_photograph
+from pdc_sfm.dense.view_codes import ViewCodes
+from pdc_sfm.dense.view_evidence import ViewEvidence
+from pdc_sfm.dense.view_search import ViewSearch
+from pdc_sfm.dense.views import Shape, View
+from pdc_sfm.images import Photograph, list_images, read_photograph
 from pdc_sfm.matcher import Matcher, PairSettings, load_matcher
 
 Pairs = list[tuple[Path, Path]]
+HARD = Shape(turn=120, squeezed_along=30)  # how the second image of a hard pair is shown
 NEAR = 4  # images of a walk that all see the same
 EACH, IMAGES = 3, 24  # of each scene, and in all
 FOUND = 100  # matches
@@ -45,7 +54,59 @@ def mixed_pairs(scenes: Path) -> Pairs:
     return list(itertools.combinations(chosen[:IMAGES], 2))
 
 
-LISTS = {"upright": upright_pairs, "mixed": mixed_pairs}
+def hard_pairs(scenes: Path) -> Pairs:
+    """One image of each scene, with itself as it is shown by `HARD`."""
+    firsts = [folder / list_images(folder)[0] for folder in sorted(needed(scenes).glob("*/images"))]
+    return [(path, path / "hard") for path in firsts]
+
+
+def read(path: Path) -> Photograph:
+    if path.name != "hard":
+        return read_photograph(path)
+    pixels = read_photograph(path.parent).pixels
+    size = pixels.shape[1], pixels.shape[0]
+    seen = View.whole(pixels, size, size).on_canvas(max(size), HARD).render()
+    return Photograph((255 * seen).round().astype(np.uint8))
+
+
+LISTS = {"upright": upright_pairs, "mixed": mixed_pairs, "hard": hard_pairs}
+STAGES = {  # what a function is called for, less what it calls
+    "encoding": (Estimator, "encode"),
+    "coarse levels": (Estimator, "coarse"),
+    "encoding views": (ViewCodes, "maps"),
+    "comparing views": (ViewEvidence, "shortlist"),
+    "proposing": (ViewSearch, "propose"),
+    "encoding the proposed": (Estimator, "encode_view"),
+    "passes by the proposed": (Estimator, "one_pass"),
+    "first passes": (Estimator, "field"),
+}
+_seconds: dict[str, float] = defaultdict(float)
+_within: list[str] = []
+
+
+def watch() -> None:
+    """From here on `_seconds` counts the stages."""
+    for stage, (owner, name) in STAGES.items():
+        setattr(owner, name, _watched(getattr(owner, name), stage))
+
+
+def _watched(function: Any, stage: str) -> Any:
+    @functools.wraps(function)
+    def timed(*arguments: Any, **options: Any) -> Any:
+        inner = _within[-1:] == ["encoding"]  # an image as it is encoded first is a view too
+        _within.append(stage)
+        start = time.process_time()
+        try:
+            return function(*arguments, **options)
+        finally:
+            _within.pop()
+            if not inner:
+                spent = time.process_time() - start
+                _seconds[stage] += spent
+                if _within:
+                    _seconds[_within[-1]] -= spent
+
+    return timed
 
 
 class Timed:
@@ -53,15 +114,17 @@ class Timed:
 
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
+        self.stages: dict[str, float] = defaultdict(float)
         self.codes: dict[Path, object] = {}
         self.seconds: dict[str, float] = defaultdict(float)
         self.counts: list[int] = []
         self.times: list[float] = []
 
     def match(self, pair: tuple[Path, Path]) -> None:
+        _seconds.clear()
         for path in pair:
             if path not in self.codes:
-                photograph = read_photograph(path)
+                photograph = read(path)
                 start = time.process_time()
                 self.codes[path] = self.matcher.encode(photograph, str(path))
                 self.seconds["encoding"] += time.process_time() - start
@@ -69,6 +132,8 @@ class Timed:
         self.counts.append(len(self.matcher.match(*(self.codes[path] for path in pair))))
         self.times.append(time.process_time() - start)
         self.seconds["matching"] += self.times[-1]
+        for stage, seconds in _seconds.items():
+            self.stages[stage] += seconds
 
     @property
     def total(self) -> float:
@@ -94,6 +159,8 @@ def compare(name: str, pairs: Pairs, methods: list[str], side: int) -> None:
     for one, method in ((first, methods[0]), (second, methods[1])):
         parts = ", ".join(f"{part} {seconds:.1f}" for part, seconds in one.seconds.items())
         print(f"  {method:8} {one.total:7.1f} s ({parts})")
+        if sum(one.stages.values()):
+            print(f"           {', '.join(f'{stage} {seconds:.1f}' for stage, seconds in one.stages.items())}")
     print(
         f"  {methods[1]} takes {second.total / first.total:.2f} times as long: {first.total / second.total:.2f} times as fast"
     )
@@ -108,6 +175,9 @@ def compare(name: str, pairs: Pairs, methods: list[str], side: int) -> None:
             ours, theirs = (1000 * np.median(np.array(one.times)[mask]) for one in (second, first))
             kept = f", {after[mask].sum()} of {before[mask].sum()} matches" if before[mask].any() else ""
             print(f"  {kind:19} {mask.sum():4} pairs, median {ours:.0f} ms (by {methods[0]} {theirs:.0f}){kept}")
+    if name == "hard":
+        there = (second.seconds["matching"] - second.stages["encoding views"]) / first.seconds["matching"]
+        print(f"  once the views are there, a pair takes as long as {there:.2f} passes")
     for number in np.flatnonzero(lost | gained):
         a, b = (f"{path.parent.parent.name}/{path.name}" for path in pairs[number])
         print(f"    {a} {b}: {before[number]} -> {after[number]} matches")
@@ -126,6 +196,7 @@ def main() -> None:
 
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
+    watch()
     for name, pairs in lists.items():
         compare(name, pairs, args.methods, args.side)
 

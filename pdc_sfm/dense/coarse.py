@@ -17,8 +17,8 @@ AGREEMENT = 8.0  # there and back, in pixels of the branch: a cell of level 3
 
 
 def mutual_matches(output: LevelOutput) -> Tensor:
-    """Of pairs, first all one way and then all back, (pairs,): how many cells of level 3 are expected to be matches that agree
-    both ways, in the direction that expects more.
+    """Of pairs, first all one way and then all back, (2, pairs): how many cells of level 3 are expected to be matches that agree
+    both ways.
 
     A sum of probabilities needs no threshold of confidence. Unrelated images hardly agree by chance: a random way there and back
     ends in its own cell once in 256 times.
@@ -32,7 +32,7 @@ def mutual_matches(output: LevelOutput) -> Tensor:
     turned = flow.roll(len(flow) // 2, 0)
     back = F.grid_sample(turned, landing, mode="nearest", align_corners=False)  # 0 beyond the query: no way back
     agree = longest_side(flow + back) < AGREEMENT
-    return (probability * agree).sum((1, 2, 3)).view(2, -1).amax(0)
+    return (probability * agree).sum((1, 2, 3)).view(2, -1)
 
 
 @made_once

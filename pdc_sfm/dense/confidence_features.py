@@ -32,8 +32,7 @@ def confidences(output: LevelOutput, aligned: LevelOutput) -> tuple[Tensor, ...]
     """Five maps (B, n, h, w): what the network says, what is left of it after alignment, and how sure the surroundings are."""
     assert output.log_var is not None  # else there is no confidence to speak of
     assert output.logits is not None
-    p1 = p_r(aligned.log_var, aligned.logits)
-    odds = torch.logit(p1 / HIGHEST_P_1, eps=1e-4)
+    odds = torch.logit(p_r(aligned.log_var, aligned.logits, unit=HIGHEST_P_1), eps=1e-4)
     around = means(odds, SURROUNDINGS)
     return output.logits[:, :1] - output.logits[:, 1:2], output.log_var[:, -1:], odds, around
 

@@ -74,6 +74,7 @@ class DenseEstimate:
         """An estimate whose reference is a view of an image, on a grid over that image: not valid beyond the view."""
         image_points = cell_centers(grid_size, image_size)
         points = transform(image_points, np.linalg.inv(image_from_view))
+        points[~np.isfinite(points)] = -1e6  # behind the horizon: beyond any view
         at = self.sample(points)
         flow = (points + at.flow - image_points).astype(np.float32)
         return replace(self._with(at), flow=flow, reference_size=image_size)

@@ -225,9 +225,11 @@ class Estimator:
     def _decode(
         self, pairs: Sequence[tuple[EncodedView, EncodedView]], coarse: LevelOutput | None = None
     ) -> LevelOutput:
-        codes = self._batch([reference.code for reference, _ in pairs], [query.code for _, query in pairs])
         if coarse is None:
+            codes = self._batch([reference.code for reference, _ in pairs], [query.code for _, query in pairs])
             return self.network.decode(*codes)[-1]
+        parts = {id(encoded.code): encoded.code.fine for pair in pairs for encoded in pair}
+        codes = self._batch(*([parts[id(encoded.code)] for encoded in side] for side in zip(*pairs)))
         return self.network.decode(*codes, coarse=coarse)[-1]
 
     def _coarse(

@@ -25,8 +25,7 @@ from pdc_sfm.pixels import Size
 class Field:
     """Where the cells of references lie in queries, and how sure that is; all references are of one size, all queries too."""
 
-    landing: Tensor  # (B, 2, h, w) normalized places on the query
-    valid: Tensor  # (B, 1, h, w) bool: they lie on it
+    places: Tensor  # (B, 3, h, w): normalized, on the query, x and y; and 1 if they lie on it, else 0
     log_var: Tensor | None  # (B, M, h, w)
     logits: Tensor | None
     head_confidence: Tensor | None  # (B, 1, h, w): where a confidence head states it
@@ -34,21 +33,31 @@ class Field:
     query_size: Size
     stride: int  # pixels of the network's input per cell
 
+    @property
+    def landing(self) -> Tensor:
+        """(B, 2, h, w): normalized places on the query."""
+        return self.places[:, :2]
+
+    @property
+    def valid(self) -> Tensor:
+        """(B, 1, h, w): 1 if they lie on it, else 0."""
+        return self.places[:, 2:]
+
     def confidence_within(self, radius: float = 1.0) -> Tensor:
         """(B, 1, h, w): the probability of an error below R pixels of the network's input, as of a `DenseEstimate`."""
         return confidence_map(self.head_confidence, self.log_var, self.logits, radius)
 
-    def query_points(self) -> Tensor:
-        """(B, 2, h, w), in pixel indices of the original query."""
+    def query_points(self, out: Tensor | None = None) -> Tensor:
+        """(B, 2, h, w), in pixel indices of the original query; written to `out` if it is given."""
         width, height = self.query_size
         middle = on_device((width / 2 - 0.5, height / 2 - 0.5), self.landing.device)
-        return torch.addcmul(middle, self.landing, on_device((width / 2, height / 2), self.landing.device))
+        scale = on_device((width / 2, height / 2), self.landing.device)
+        return torch.addcmul(middle, self.landing, scale, out=out)
 
     def reversed(self) -> Field:
         """Of a batch whose second half are the directions of its first half turned round: the other half for each."""
-        half = len(self.landing) // 2
-        maps = {name: getattr(self, name).roll(half, 0) for name in ("landing", "valid")}
-        return replace(self, **maps, log_var=None, logits=None, head_confidence=None)
+        half = len(self.places) // 2
+        return replace(self, places=self.places.roll(half, 0), log_var=None, logits=None, head_confidence=None)
 
 
 def field_of(output: LevelOutput, reference_size: Size, query_size: Size) -> Field:
@@ -56,11 +65,13 @@ def field_of(output: LevelOutput, reference_size: Size, query_size: Size) -> Fie
     flow = output.flow
     (rows, columns), (high, wide), (height, width) = flow.shape[-2:], output.reference_size, output.query_size
     start = _centers(rows, columns, (wide / width, high / height), flow.device)
-    landing = torch.addcmul(start, flow.float(), on_device((2 / width, 2 / height), flow.device))
-    valid = longest_side(landing) <= 1
+    places = torch.empty((len(flow), 3, rows, columns), dtype=torch.float32, device=flow.device)
+    landing, valid = places[:, :2], places[:, 2:]
+    torch.addcmul(start, flow.float(), on_device((2 / width, 2 / height), flow.device), out=landing)
+    torch.le(longest_side(landing), 1, out=valid)
     stride = round(wide / columns)
     stated = output.log_var, output.logits, output.head_confidence
-    return Field(landing, valid, *stated, reference_size, query_size, stride)
+    return Field(places, *stated, reference_size, query_size, stride)
 
 
 def field_from(estimate: DenseEstimate) -> Field:
@@ -69,11 +80,11 @@ def field_from(estimate: DenseEstimate) -> Field:
     width, height = estimate.query_size
     points = maps(estimate.query_points)
     landing = (points + 0.5) * on_device((2 / width, 2 / height), points.device) - 1
-    valid = torch.from_numpy(estimate.valid)[None, None]
+    places = torch.cat((landing, torch.from_numpy(estimate.valid)[None, None].float()), 1)
     head = None if estimate.head_confidence is None else estimate.head_confidence[..., None]
     log_var, logits, stated = (None if x is None else maps(x) for x in (estimate.log_var, estimate.logits, head))
     sizes = estimate.reference_size, estimate.query_size
-    return Field(landing, valid, log_var, logits, stated, *sizes, estimate.stride)
+    return Field(places, log_var, logits, stated, *sizes, estimate.stride)
 
 
 def cyclic_error(forward: Field, backward: Field) -> Tensor:
@@ -85,10 +96,10 @@ def cyclic_error(forward: Field, backward: Field) -> Tensor:
     (rows, columns), device = backward.landing.shape[-2:], forward.landing.device
     shrink = on_device((columns / (columns + 2), rows / (rows + 2)), device)  # there is a cell more on each side
     grid = (forward.landing * shrink).permute(0, 2, 3, 1)
-    back = F.grid_sample(continued(backward.landing, 1), grid, align_corners=False)
-    nearest = {"mode": "nearest", "padding_mode": "border", "align_corners": False}
-    valid = F.grid_sample(backward.valid.float(), forward.landing.permute(0, 2, 3, 1), **nearest)
-    stays = forward.valid & (longest_side(back) < valid)  # 1 where the way back is valid, 0 elsewhere
+    back = F.grid_sample(continued(backward.places, 1)[:, :2], grid, align_corners=False)
+    # 1 where the way back is valid, 0 elsewhere and beyond the query
+    valid = F.grid_sample(backward.valid, forward.landing.permute(0, 2, 3, 1), mode="nearest", align_corners=False)
+    stays = longest_side(back) < valid * forward.valid
     width, height = forward.reference_size
     half = width / 2, height / 2
     off = torch.addcmul(_start(*forward.landing.shape[-2:], half, device), back, on_device(half, device))

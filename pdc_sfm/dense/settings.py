@@ -16,17 +16,20 @@ class DenseSettings:
 
     min_side: int | None = 480  # resize so that the smaller side has this length; null keeps the size
     max_side: int | None = 1024  # never let the longer side exceed this; null: no limit
-    # auto: unrelated pairs end after the coarse levels, others get one pass, and those of which it finds nothing turned
-    # views; direct: one pass; homography, multiscale: the paper's (H) and (MS), which warp the query of every pair by a
-    # homography first; search: one pass for every pair, then tilted and zoomed views too, seconds for a hard pair
+    # auto: unrelated pairs end after the coarse levels, others get one pass, and those of which it finds little are searched
+    # in turned, tilted and zoomed views; direct: one pass; homography, multiscale: the paper's (H) and (MS), which warp the query
+    # of every pair by a homography first; search: one pass for every pair, then the views, of unrelated images too
     method: Annotated[str, strategy_names] = "auto"
     subpixel: bool | None = None  # align the images around each match; null: unless the network is the published one
     rotations: int = 1  # try the query turned by multiples of 360/rotations degrees; 1 tries none
     # multiscale: sizes that are tried; below 1 the reference shrinks
     scales: tuple[float, ...] = (0.5, 0.6, 0.88, 1.0, 1.33, 1.66, 2.0)
-    # search: only if a smaller share of the reference is confident after one pass; auto: a pair whose coarse levels expect
-    # more needs no turned views
+    # auto, search: other views only if a smaller share of the reference is confident after one pass; auto: nor if the coarse
+    # levels expect more
     search_below: float = 0.1
+    # auto: such pairs are searched by windows of the images too; false: by the whole images turned and squeezed, in a third of
+    # the time; null: false for queries, each of which has many images to be found by, true for maps
+    windows: bool | None = None
     threshold: float = 0.1  # the homography is fitted to matches with confidence above this
     min_matches: int = 200  # with fewer of them there is no second pass
     ransac_threshold: float = 1.0  # pixels of the network's input

@@ -39,17 +39,18 @@ def align_with_features(output: LevelOutput, reference: Gray, query: Gray) -> tu
         shift = flow - start
         longest = length(shift).clamp_(min=same.LARGEST_SHIFT)
         flow = torch.addcdiv(start, shift, longest, value=same.LARGEST_SHIFT)
+    output = replace(output, flow=start, log_var=_float(output.log_var), logits=_float(output.logits))
+    if output.log_var is None:
+        return replace(output, flow=flow), None
     looseness, noise = fit.looseness(), fit.noise()
     bend = length(_off_smooth(flow))
-    roughness = bend * (bend < same.LARGEST_JUMP)
+    only_first = (same.LARGEST_JUMP,) + (0.0,) * (output.log_var.shape[1] - 1)  # of the mixture's components
+    roughness = bend * (bend < on_device(only_first, flow.device))  # (B, M, h, w): 0 of the others
     variance = torch.addcmul(on_device((0.0,), flow.device), roughness, roughness, value=same.ROUGHNESS)
-    variance = variance.addcmul_(noise, looseness, value=1 / same.INDEPENDENT)
-    output = replace(output, flow=start, log_var=_float(output.log_var), logits=_float(output.logits))
+    variance[:, :1].addcmul_(noise, looseness, value=1 / same.INDEPENDENT)
     found = replace(output, flow=flow, log_var=_widened(output.log_var, variance))
-    if output.log_var is None:
-        return found, None
     largest = F.max_pool2d(bend, 5, 1, 2)
-    known = torch.cat((noise, looseness, roughness, bend, largest, *_zooms(turned)), 1)
+    known = torch.cat((noise, looseness, roughness[:, :1], bend, largest, *_zooms(turned)), 1)
     low, high = (on_device(values, flow.device) for values in _limits())
     return found, torch.cat((*confidences(output, found), torch.clamp(known, low, high).log_()), 1)
 
@@ -103,11 +104,9 @@ def _smoothed(flow: Tensor) -> Tensor:
     return torch.addcmul(flow, off, length(off) < same.LARGEST_JUMP)
 
 
-def _widened(log_var: Tensor | None, variance: Tensor) -> Tensor | None:
-    if log_var is None:
-        return None
-    first = torch.addcdiv(log_var[:, :1].exp(), variance, 1 + variance).log_()
-    return torch.cat((first, log_var[:, 1:]), 1)
+def _widened(log_var: Tensor, variance: Tensor) -> Tensor:
+    """log(sigma^2 + v / (1 + v)), of a variance v; where it is 0, log sigma^2."""
+    return torch.logaddexp(log_var, F.logsigmoid(variance.log_()))
 
 
 def _warped(query: Tensor, flow: Tensor, taken: tuple[int, ...]) -> tuple[Tensor, Tensor]:
@@ -139,9 +138,10 @@ def normalized(image: Tensor, seen: Tensor | None = None, taken: tuple[int, ...]
     if seen is not None:
         moments = moments * seen
     moments = _sums(moments, NEIGHBORHOOD, (-1.0, 1.0, 1.0), (0.0, 0.0, NOTHING))
-    moments = moments / moments[:, 2:]  # minus the mean, the mean square, 1
+    # minus the mean, the mean square plus the least variance, 1
+    moments = torch.addcdiv(on_device((0.0, LEAST_CONTRAST**2, 0.0), image.device), moments, moments[:, 2:])
     minus_mean, square, _ = moments.split(1, 1)
-    scale = torch.addcmul(square, minus_mean, minus_mean, value=-1).add_(LEAST_CONTRAST**2).rsqrt_()
+    scale = torch.addcmul(square, minus_mean, minus_mean, value=-1).rsqrt_()
     shift, scale = _pixels(_enlarged(moments[:, ::2] * scale), taken).unbind(1)
     return torch.addcmul(shift, own[:, 0], scale)
 
@@ -169,9 +169,7 @@ def _kernels(
 class _Solved:
     """Weighted sums of products around each cell, of slopes x and y and of the residual r."""
 
-    sums: (
-        Tensor  # (B, 10, h, w): xx, xr / STEP, xy; rx, rr, ry; yx, yr / STEP, yy; and, in the last pass, of the weights
-    )
+    sums: Tensor  # (B, 10, h, w): xx, xr / STEP, xy; rx, rr, ry; yx, yr / STEP, yy; and of the weights
     solution: (
         Tensor  # (B, 3, h, w): the step along x times determinant / STEP, the determinant, the step along y likewise
     )
@@ -208,12 +206,12 @@ def _fit(reference: Tensor, warped: Tensor, seen: Tensor, window: Window, taken:
         torch.sub(reference[:, 2:, 1:-1], reference[:, :-2, 1:-1], out=planes[:, 2])
     products = (pixels[:, :, None] * pixels[:, None]).mean((4, 6)).flatten(1, 2)
     one = on_device((1.0,), warped.device)
-    weight = seen * torch.add(one, products[:, 4:5], alpha=1 / same.ROBUST**2).rsqrt_()
-    if taken == ALL:  # the last pass says how well it fits
-        products = torch.cat((products, one.expand_as(weight)), 1)
+    weighted = products.new_empty((batch, 10, height, width))
+    weight = weighted[:, 9:]
+    torch.mul(seen, torch.add(one, products[:, 4:5], alpha=1 / same.ROBUST**2).rsqrt_(), out=weight)
+    torch.mul(products, weight, out=weighted[:, :9])
     square, along = slope * slope, slope / same.LARGEST_STEP
     factors = (square, along, square, 1.0, 1.0, 1.0, square, along, square, 1.0)
     stiff = tuple({0: same.STIFFNESS, 8: same.STIFFNESS, 9: NOTHING}.get(n, 0.0) for n in range(10))
-    maps = products.shape[1]
-    sums = _sums(products.mul_(weight), window, factors[:maps], stiff[:maps])
+    sums = _sums(weighted, window, factors, stiff)
     return _Solved(sums, torch.linalg.cross(sums[:, 6:9], sums[:, :3], dim=1))

@@ -2,14 +2,15 @@
 
 One pass finds what is turned by up to 45 degrees, zoomed by up to 2 or squeezed to a half. Views lie so close that some view
 of one image and some view of the other differ by less: turned all round; squeezed along four directions, as seen from the
-side, and turned; shrunk on an empty canvas and turned; windows. Of two images one needs to be turned, and one to be magnified
-while the other is shrunk.
+side; shrunk on an empty canvas and turned; windows. Of two images one needs to be turned, one to be squeezed if the other
+was taken from the side (any linear map is a turn of what is stretched along one direction), and one to be magnified while the
+other is shrunk.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,10 +32,11 @@ FILLING = 1.25  # a squeezed image leaves room on its canvas
 PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # of windows, in parts of an image
 
 _PLAIN = tuple(Shape(turn) for turn in TURNS)
-_TILTED = tuple(Shape(turn, along, FILLING) for along in SQUEEZED_ALONG for turn in TURNS)
+_TILTED = tuple(Shape(squeezed_along=along, zoom=FILLING) for along in SQUEEZED_ALONG)
 _SHRUNK = tuple(Shape(turn, zoom=SHRUNK) for turn in TURNS)
 _WINDOWS = tuple(Shape(zoom=MAGNIFIED, place=place) for place in PLACES)
 SHAPES = (*_PLAIN, *_TILTED, *_SHRUNK, *_WINDOWS)
+WHOLE = len(_PLAIN) + len(_TILTED)  # of them, the first, show all of an image as large as it fits
 
 
 @dataclass
@@ -53,10 +55,10 @@ class ViewCodes:
         return 2 * len(SHAPES) * GRID * GRID * self.channels
 
     def maps(self, least: int = len(SHAPES)) -> Tensor:
-        """(views, channels, GRID, GRID) of unit length: of the turned whole image, or of all `SHAPES` if more are wanted."""
+        """(views, channels, GRID, GRID) of unit length: of the whole image, or of all `SHAPES` if more are wanted."""
         import torch
 
-        wanted = len(TURNS) if least <= len(TURNS) else len(SHAPES)
+        wanted = WHOLE if least <= WHOLE else len(SHAPES)
         parts = [] if self._maps is None else [self._maps]
         while (done := sum(map(len, parts))) < wanted:
             some = [self.view.on_canvas(COARSE_SIDE, shape) for shape in SHAPES[done : done + ENCODED_AT_ONCE]]
@@ -83,24 +85,28 @@ def places(view: View, cells: int) -> np.ndarray:
     return there
 
 
-def _numbers(shapes: tuple[Shape, ...]) -> list[int]:
-    return [SHAPES.index(shape) for shape in shapes]
+@functools.lru_cache(2)
+def combinations(whole: bool = False) -> np.ndarray:
+    """(N, 2): the views of both images that are compared, numbers of `SHAPES`; first those of the whole images, or only those."""
+    plain, tilted, shrunk, windows = (
+        [SHAPES.index(shape) for shape in shapes] for shapes in (_PLAIN, _TILTED, _SHRUNK, _WINDOWS)
+    )
+    of_whole = [(plain[0], b) for b in plain] + _both_ways([(a, b) for a in tilted for b in plain])
+    zoomed = [(a, b) for a in windows for b in (*plain, *shrunk)] + [(plain[0], b) for b in shrunk]
+    return np.array(of_whole if whole else [*of_whole, *_both_ways(zoomed)])
 
 
-@functools.lru_cache(1)
-def combinations() -> np.ndarray:
-    """(N, 2): the views of both images that are compared, numbers of `SHAPES`."""
-    plain, shrunk, windows = _numbers(_PLAIN), _numbers(_SHRUNK), _numbers(_WINDOWS)
-    upright = [n for n, shape in enumerate(SHAPES) if not shape.turn and shape in (*_PLAIN, *_TILTED)]
-    tilted = [(a, b) for a in upright for b in (*plain, *_numbers(_TILTED))]
-    one_way = [(a, b) for a in windows for b in (*plain, *shrunk)] + [(plain[0], b) for b in shrunk]
-    return np.array([*tilted, *one_way, *((b, a) for a, b in one_way)])
+def _both_ways(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    return [*pairs, *((b, a) for a, b in pairs)]
 
 
 def opposite(first: int, second: int) -> tuple[int, int]:
-    """A combination with the image that is turned in it turned by 180 degrees more: what it looks like when it is wrong."""
-    pair = [first, second]
-    turned = 1 if SHAPES[second].zoom <= FILLING else 0  # a window is not turned
-    row = pair[turned] - pair[turned] % len(TURNS)
-    pair[turned] = row + (pair[turned] - row + len(TURNS) // 2) % len(TURNS)
-    return pair[0], pair[1]
+    """A combination with one image turned by 180 degrees more: what it looks like when it is wrong."""
+    return (first, _UPSIDE_DOWN[second]) if second in _UPSIDE_DOWN else (_UPSIDE_DOWN[first], second)
+
+
+_UPSIDE_DOWN = {
+    n: SHAPES.index(replace(shape, turn=(shape.turn + 180) % 360))
+    for n, shape in enumerate(SHAPES)
+    if shape in (*_PLAIN, *_SHRUNK)
+}

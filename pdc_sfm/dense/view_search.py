@@ -1,7 +1,7 @@
 """Search for a pair that one pass does not find: turned, tilted, zoomed (beyond the paper).
 
 The views of both images are encoded once (`view_codes.py`). A pair compares the coarsest features of some hundred combinations
-of them in products of matrices, has the coarsest level of the network decide between the best of these, and the next level
+of them (`view_evidence.py`), has the coarsest level of the network decide between the best of these, and the next level
 between the best of those. What comes out is a homography, or a turn, by which a whole pass is worth its time. Whether it is,
 the pair itself tells: the same views with one of them upside down are what chance, and the borders of images, find in it.
 """
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pdc_sfm.dense.homography_fit import fit_points
-from pdc_sfm.dense.view_codes import GRID, SHAPES, TURNS, ViewCodes, combinations, encode_coarse, opposite, places
+from pdc_sfm.dense.view_codes import SHAPES, ViewCodes, encode_coarse, opposite, places
+from pdc_sfm.dense.view_evidence import ViewEvidence, part_at
 from pdc_sfm.dense.views import View
 from pdc_sfm.pixels import COARSE_SIDE, grid_points, inside, transform
 
@@ -25,14 +26,12 @@ if TYPE_CHECKING:
     from pdc_sfm.dense.estimate import DenseEstimate
     from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 
-COMPARED_AT_ONCE = 32  # combinations: their products fit a processor's cache
-OUTSTANDING = 2.5  # standard deviations above the mean of a row and a column of similarities, from which a match counts
-SHORTLIST = 16  # combinations that the coarsest level decodes
-# of them that the next level decodes, the last ones only if the first are not mere chance
+SHORTLIST, QUICK = 16, 4  # combinations that the coarsest level decodes
+# of them that the next level decodes, the last ones only if the first are not mere chance; of a quick search only the first
 HYPOTHESES, FIRST_HYPOTHESES = 5, 2
 # What views expect to match, against what chance does. Set when chance was the same views turned by 135 and 225 degrees: 24 to
-# 133 times as much on 7 warped pairs, 1.6 to 4.5 on 6 unrelated ones. Things that look alike (the wings of a castle) pass.
-CHANCE, LEAST_CHANCE = 8.0, 2.5
+# 133 times as much on 7 warped pairs, 1.6 to 4.5 on 6 unrelated ones. Of six pairs of wings of a castle none passes.
+CHANCE, LEAST_CHANCE = 8.0, 3.0
 FEWEST_CELLS = 24  # likely, of 32x32, for a homography
 LIKELY = 0.5  # of lying within half a cell
 RANSAC_THRESHOLD = 4.0  # pixels of the branch, half a cell
@@ -40,9 +39,6 @@ FAR_ZOOM, FAR_TURN = 1.7, 25.0  # along any direction; degrees: beyond them a pa
 LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
 ROOM = 1.1  # around it
 Shapes = tuple[int, int]  # of both images, numbers of `SHAPES`
-_SOME = (
-    np.arange(GRID * GRID).reshape(GRID, GRID)[::2, ::2].ravel()
-)  # cells that are compared: four times as fast as all
 
 
 @dataclass(frozen=True)
@@ -60,11 +56,11 @@ class ViewHypothesis:
 
     def expected(self, unmatched: np.ndarray) -> float:
         """Matches, of the part of the first image (h, w) bool that has none yet."""
-        return float((self.confidence * _at(unmatched, self.originals, self.views[0])).sum())
+        return float((self.confidence * part_at(unmatched, self.originals, self.views[0])).sum())
 
     def homography(self, unmatched: np.ndarray) -> np.ndarray | None:
         """image1_from_image0 (3, 3) that its likely cells of that part agree on; None if they do not."""
-        chosen = (self.confidence > LIKELY) & _at(unmatched, self.originals, self.views[0])
+        chosen = (self.confidence > LIKELY) & part_at(unmatched, self.originals, self.views[0])
         if chosen.sum() < FEWEST_CELLS:
             return None
         here = grid_points((len(self.there),) * 2, self.views[0].size)
@@ -91,39 +87,46 @@ class ViewSearch:
 
     def __init__(self, network: PDCNet, codes: tuple[ViewCodes, ViewCodes], device: str = "cpu"):
         self.network, self.codes, self.device = network, codes, device
+        self.evidence = ViewEvidence(codes)
         self._codes: dict[tuple[int, bytes], ImageCode] = {}
 
-    def propose(self, unmatched: np.ndarray, known: np.ndarray | None = None, turns: bool = False) -> Proposal | None:
+    def propose(self, unmatched: np.ndarray, known: np.ndarray | None = None, quick: bool = False) -> Proposal | None:
         """The way to see the pair that shows most of the part of image0, (h, w) bool, that has no match yet.
 
-        `known` is a homography that may show more than it has shown so far. With `turns` only turned views are tried, which
-        costs little where nothing is to be found. None: nothing stands out from chance.
+        `known` is a homography that may show more than it has shown so far. A `quick` search turns and squeezes the images, and
+        does without windows: most pairs it ends in milliseconds. None: nothing stands out from chance.
         """
-        shown = self._shown(unmatched, turns)
-        pairs = [(0, n) for n in range(len(TURNS))] if turns else self._shortlist(shown)
+        shown = self.evidence.shown(unmatched)
+        pairs = self.evidence.shortlist(shown, QUICK if quick else SHORTLIST, whole=quick)
+        if not pairs:
+            return None
         found, chance = (self._expected(some, shown) for some in (pairs, [opposite(*pair) for pair in pairs]))
-        hypotheses: list[tuple[ViewHypothesis, Shapes | None]] = []
-        if not turns or found.max() > LEAST_CHANCE * np.median(found):
-            hypotheses = self._confirmed([pairs[n] for n in np.argsort(chance - found)[:HYPOTHESES]], unmatched)
-        if known is not None:
-            hypotheses.append((self._through(self._shaped(0, 0), known), None))
+        if quick and found.max() < LEAST_CHANCE * max(chance.mean(), 1.0):
+            return None
+        best = [pairs[n] for n in np.argsort(chance - found)[: FIRST_HYPOTHESES if quick else HYPOTHESES]]
+        hypotheses = self._confirmed(best, unmatched, known)
         if not hypotheses:
             return None
         hypothesis, shapes = max(hypotheses, key=lambda entry: entry[0].expected(unmatched))
         return self._refined(hypothesis, unmatched, shapes)
 
-    def _confirmed(self, pairs: list[Shapes], unmatched: np.ndarray) -> list[tuple[ViewHypothesis, Shapes | None]]:
-        """The hypotheses of some combinations that stand out from chance; none, if the first are nothing but chance."""
-        by_chance = [self._shaped_hypothesis(opposite(*pair)).expected(unmatched) for pair in pairs[:FIRST_HYPOTHESES]]
-        chance = max(sum(by_chance) / len(by_chance), 1.0)
-        hypotheses = [self._shaped_hypothesis(pair) for pair in pairs[:FIRST_HYPOTHESES]]
-        if max(hypothesis.expected(unmatched) for hypothesis in hypotheses) > LEAST_CHANCE * chance:
-            hypotheses += [self._shaped_hypothesis(pair) for pair in pairs[FIRST_HYPOTHESES:]]
-        return [
-            (hypothesis, pair)
-            for hypothesis, pair in zip(hypotheses, pairs)
-            if hypothesis.expected(unmatched) > CHANCE * chance
-        ]
+    def _confirmed(
+        self, pairs: list[Shapes], unmatched: np.ndarray, known: np.ndarray | None
+    ) -> list[tuple[ViewHypothesis, Shapes | None]]:
+        """The hypotheses of some combinations, and of a known homography, that stand out from chance.
+
+        None, if the first are nothing but chance.
+        """
+        chance = max(self._shaped_hypothesis(opposite(*pairs[0])).expected(unmatched), 1.0)
+        hypotheses: list[tuple[ViewHypothesis, Shapes | None]] = []
+        if known is not None:
+            hypotheses.append((self._through(self._shaped(0, 0), known), None))
+        for n, pair in enumerate(pairs):
+            best = max((hypothesis.expected(unmatched) for hypothesis, _ in hypotheses), default=0.0)
+            if n >= FIRST_HYPOTHESES and best < LEAST_CHANCE * chance:
+                break
+            hypotheses.append((self._shaped_hypothesis(pair), pair))
+        return [entry for entry in hypotheses if entry[0].expected(unmatched) > CHANCE * chance]
 
     def _refined(self, hypothesis: ViewHypothesis, unmatched: np.ndarray, shapes: Shapes | None) -> Proposal:
         """The homography of a hypothesis, if the pair seen through it shows more."""
@@ -138,28 +141,6 @@ class ViewSearch:
         return Proposal(hypothesis.placed(np.eye(3)), turn, expected)
 
     # --- the coarsest level ------------------------------------------------------------------------------------------
-
-    def _shortlist(self, shown: np.ndarray) -> list[Shapes]:
-        """The combinations that match best by their features, of shown cells."""
-        evidence = (self._evidence * shown[combinations()[:, 0]][:, _SOME]).sum(1)
-        return [(first, second) for first, second in combinations()[np.argsort(-evidence)[:SHORTLIST]].tolist()]
-
-    @functools.cached_property
-    def _evidence(self) -> np.ndarray:
-        """(N, cells): how far the best match of some cells of image0's view stands out, for all combinations."""
-        import torch
-
-        with torch.inference_mode():
-            maps0, maps1 = (code.maps().float().flatten(2) for code in self.codes)
-            pairs = torch.from_numpy(combinations()).to(maps0.device)
-            return compare(maps0[..., _SOME], maps1, pairs).cpu().numpy()
-
-    def _shown(self, unmatched: np.ndarray, turns: bool) -> np.ndarray:
-        """(views, cells) bool: cells of the views of image0 that lie on the part of it."""
-        codes = self.codes[0]
-        shapes = SHAPES[: len(TURNS)] if turns else SHAPES
-        cells = np.stack([places(codes.view.on_canvas(COARSE_SIDE, shape), GRID) for shape in shapes])
-        return _at(unmatched, cells, codes.view).reshape(len(shapes), -1)
 
     def _expected(self, pairs: list[Shapes], shown: np.ndarray) -> np.ndarray:
         """(N,): the matches that the coarsest level expects between views, of shown cells."""
@@ -210,46 +191,11 @@ class ViewSearch:
         return ViewHypothesis((first, second), there, np.where(valid, likely, 0))
 
 
-def compare(maps0: Tensor, maps1: Tensor, pairs: Tensor) -> Tensor:
-    """Mutual nearest neighbors of views, (views, channels, cells) each, for pairs (N, 2) of them: (N, cells of the first).
-
-    A match counts by the square of how far its similarity stands out from its row and its column: on an empty canvas, and
-    between things that repeat, everything is as similar as anything.
-    """
-    import torch
-
-    found = []
-    for some in pairs.split(COMPARED_AT_ONCE):
-        similar = maps0[some[:, 0]].mT @ maps1[some[:, 1]]
-        squares = similar.square()
-        out = []  # of rows and columns: how far the best stands out, and which it is
-        for axis in (2, 1):
-            best, where = similar.max(axis)
-            mean = similar.mean(axis)
-            deviation = (squares.mean(axis) - mean.square()).clamp(min=1e-12).sqrt()
-            out.append(((best - mean) / deviation.clamp(min=1e-4), where))
-        (rows, partner), (columns, back) = out
-        mutual = back.gather(1, partner) == torch.arange(rows.shape[1], device=rows.device)
-        standing = torch.minimum(rows, columns.gather(1, partner)) - OUTSTANDING
-        found.append(standing.clamp(min=0).square() * mutual)
-    return torch.cat(found)
-
-
 def _likely(output: LevelOutput) -> Tensor:
     """(B, h, w): the probability of lying within half a cell."""
     from pdc_sfm.dense.confidence import confidence_map
 
     return confidence_map(None, output.log_var, output.logits, COARSE_SIDE / output.flow.shape[-1] / 2)[:, 0]
-
-
-def _at(mask: np.ndarray, points: np.ndarray, view: View) -> np.ndarray:
-    """A mask (h, w) over an image at points (..., 2) of it; False where they are not on it."""
-    known = np.isfinite(points).all(-1)
-    width, height = view.original_size
-    x, y = np.moveaxis(np.where(known[..., None], points, 0.0), -1, 0)
-    columns = ((x + 0.5) * mask.shape[1] / width).astype(int).clip(0, mask.shape[1] - 1)
-    rows = ((y + 0.5) * mask.shape[0] / height).astype(int).clip(0, mask.shape[0] - 1)
-    return known & mask[rows, columns]
 
 
 def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> bool:

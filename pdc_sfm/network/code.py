@@ -67,8 +67,16 @@ class ImageCode:
     @property
     def coarse(self) -> ImageCode:
         """What of it the 256x256 branch compares: images of any size share a batch there."""
-        low = lambda maps: {level: maps[level] for level in (4, 3) if level in maps}  # noqa: E731
-        return ImageCode(low(self.features), low(self.filters), self.size, (COARSE_SIDE, COARSE_SIDE))
+        return self._levels((4, 3), (COARSE_SIDE, COARSE_SIDE))
+
+    @property
+    def fine(self) -> ImageCode:
+        """What of it is compared after that."""
+        return self._levels((2, 1, 0), self.high_size)
+
+    def _levels(self, wanted: tuple[int, ...], high_size: tuple[int, int]) -> ImageCode:
+        some = lambda maps: {level: maps[level] for level in wanted if level in maps}  # noqa: E731
+        return ImageCode(some(self.features), some(self.filters), self.size, high_size)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> ImageCode:
         """The code whose tensors are a function of this one's."""
@@ -115,6 +123,10 @@ class LevelOutput:
         index = torch.as_tensor(rows, dtype=torch.long, device=self.flow.device)
         taken = {name: None if (x := getattr(self, name)) is None else x[index] for name in MAPS}
         return self.with_maps(taken.__getitem__)
+
+    def detached(self) -> LevelOutput:
+        """The same, through which no gradient flows."""
+        return self.with_maps(lambda name: None if (x := getattr(self, name)) is None else x.detach())
 
     def with_maps(self, maps: Callable[[str], Tensor | None]) -> LevelOutput:
         """The same with other maps, by their names."""

@@ -32,13 +32,15 @@ def _fold_constants(level: Level, settings: NetworkSettings) -> None:
     """Numbers that maps are multiplied by, or that are added to them, become part of a layer. A second time it does nothing."""
     if settings.soft_argmax and level.fixed_sharpness is None:
         level.fixed_sharpness = sharpness = level.temperature.exp().item()
-        if (
-            level.is_local and settings.correlation == "plain"
-        ):  # the correlation itself is multiplied, and layers divide by it
+        # the correlation itself is multiplied, and layers divide by it
+        if level.is_local and settings.correlation == "plain":
             level.correlation_scale, level.fixed_sharpness = sharpness, 1.0
-            level.decoder.conv_0[0].weight[:, : (2 * level.radius + 1) ** 2] /= sharpness
+            level.decoder.conv_0[0].weight[:, : level.volume] /= sharpness
             if level.slices is not None:
                 level.slices.conv_0[0].weight /= sharpness
+    if not level.is_local:  # what it sees of a flow is zero
+        first = level.decoder.conv_0[0]
+        first.weight, first.in_channels = nn.Parameter(first.weight[:, : level.volume], False), level.volume
     for layer, skip in (("conv_2", "conv0_skip"), ("conv_4", "conv2_skip")):
         layer, skip = getattr(level.decoder, layer)[0], getattr(level.decoder, skip)[0]
         if skip.bias is not None:

@@ -30,7 +30,7 @@ class Level(nn.Module):
         self.up_feature = nn.ConvTranspose2d(s.decoder_channels[-1], 2, 4, 2, 1) if has_feature else None
         finest = number == s.levels[-1]
         self.radius = s.finest_radius if finest and s.finest_radius else s.radius
-        volume = GRID**2 if is_global else (2 * self.radius + 1) ** 2
+        self.volume = volume = GRID**2 if is_global else (2 * self.radius + 1) ** 2  # channels of the correlation
         narrow = s.finest_channels if finest else ()
         channels = narrow or s.decoder_channels
         self.decoder = ResidualDecoder(volume + 2 + 2 * has_feature + mixture, channels)

@@ -12,6 +12,7 @@ from pdc_sfm.network.constants import channels
 from pdc_sfm.network.settings import MixtureSettings
 
 SQRT2 = math.sqrt(2.0)
+ROOT = math.exp(-0.5)  # to the power of a log-variance: one over its standard deviation
 
 
 def at_least_float32(x: Tensor) -> Tensor:
@@ -111,12 +112,15 @@ class Constraint(nn.Module):
         return sums[:, :2] - sums[:, 2:]
 
 
-def p_r(log_var: Tensor, logits: Tensor, radius: float = 1.0) -> Tensor:
-    """P(|y - mu|_inf < R), Eq. 7: (B, M, H, W) twice -> (B, 1, H, W)."""
-    within = torch.expm1(-SQRT2 * radius * torch.exp(-0.5 * log_var)).square()
+def p_r(log_var: Tensor, logits: Tensor, radius: float = 1.0, unit: float = 1.0) -> Tensor:
+    """P(|y - mu|_inf < R), Eq. 7, in units of a probability: (B, M, H, W) twice -> (B, 1, H, W)."""
+    along_axis = torch.expm1(-SQRT2 * radius * torch.pow(ROOT, log_var))  # minus the probability along x, or y
+    nothing = channels((0.0,), log_var.device, log_var.dtype)
+    within = torch.addcmul(nothing, along_axis, along_axis, value=1 / unit)
+    weights = torch.softmax(logits, 1)
     if logits.shape[1] == 2:  # the same, faster
-        return torch.lerp(within[:, 1:], within[:, :1], torch.sigmoid(logits[:, :1] - logits[:, 1:]))
-    return (torch.softmax(logits, 1) * within).sum(1, keepdim=True)
+        return torch.lerp(within[:, 1:], within[:, :1], weights[:, :1])
+    return (weights * within).sum(1, keepdim=True)
 
 
 def highest_p_r(settings: MixtureSettings, radius: float = 1.0) -> float:

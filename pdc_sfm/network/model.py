@@ -126,9 +126,10 @@ class PDCNet(nn.Module):
         """Estimates from coarse to fine, one a pass. `last_level=3` stops after the 256x256 branch.
 
         `passes` is the most of each level; None: as many as the network was trained for. `coarse` is an estimate of level 3:
-        only what comes after it runs, further passes of that level too, and gives the numbers of all in one.
+        only what comes after it runs, further passes of that level too, and gives the numbers of all in one. After the last of
+        those passes codes need only be `fine`.
         """
-        with _full_precision(reference.features[4]):
+        with _full_precision(next(iter(reference.features.values()))):
             return tuple(self._decode(reference, query, last_level, passes, coarse))
 
     def _decode(
@@ -169,7 +170,7 @@ class PDCNet(nn.Module):
 
     def _passed(self, output: LevelOutput) -> LevelOutput:
         """What the next level or pass receives of an estimate."""
-        return _detached(output) if self.settings.detach_levels else output
+        return output.detached() if self.settings.detach_levels else output
 
     def forward(self, reference: Tensor, query: Tensor) -> tuple[LevelOutput, ...]:
         """Both halves at once, for training: images (B, 3, H, W) each."""
@@ -185,15 +186,18 @@ class PDCNet(nn.Module):
         ref, qry = (at_least_float32(code.features[4]) for code in (reference, query))
         plain = global_correlation(ref, qry)
         correlation = self.global_gocor(ref, qry) if self.settings.correlation == "gocor" else plain
-        volume = F.pad(
-            F.leaky_relu(correlation, SLOPE), (0, 0, 0, 0, 0, 2)
-        )  # two channels of zeros, where there is no flow yet
+        volume = F.leaky_relu(correlation, SLOPE)
+        if (
+            missing := level.decoder.conv_0[0].in_channels - level.volume
+        ) > 0:  # two, unless folded: there is no flow yet
+            volume = F.pad(volume, (0, 0, 0, 0, 0, missing))
         feature, position = self._run(level.decoder, volume)
         if (
             self.settings.soft_argmax
         ):  # the decoder then corrects the correlation's own answer, zero being no correction
-            scores = plain * level.sharpness  # both ways: a match is the best of its row and of its column
-            scores = scores.log_softmax(1) + scores.flatten(2).log_softmax(2).view_as(scores)
+            scores = plain * level.sharpness
+            # both ways: a match is the best of its row and of its column, along which another softmax follows
+            scores = scores + scores.flatten(2).log_softmax(2).view_as(scores)
             start = expected_way(scores, GRID, GRID, COARSE_SIDE / GRID)
         else:
             start = _to_middle(position.device, position.dtype)
@@ -249,8 +253,7 @@ class PDCNet(nn.Module):
         predictor_feature = feature
         if level.refinement is not None:
             context, correction = self._run(level.refinement, torch.cat((feature, flow), 1))
-            # Two additions in one kernel, which has no public name; with two a pair takes 503 kernels on a GPU, not 499 (tests:
-            # at most 500).
+            # Two additions in one kernel, which has no public name; with two a pair takes 503 kernels on a GPU, not 499
             flow, predictor_feature = torch._foreach_add((flow, feature), (correction, context))  # noqa: SLF001
         log_var, logits = self._mixture(level, plain, predictor_feature, [*up.mixture, up.flow])
         return LevelOutput(number, flow, log_var, logits, *sizes), feature
@@ -284,11 +287,6 @@ def _to_middle(device: torch.device, dtype: torch.dtype) -> Tensor:
 def _full_precision(like: Tensor) -> torch.autocast:
     """What is not chosen to run in 16 bits (`PDCNet._run`) does not, whatever surrounds the network."""
     return torch.autocast(like.device.type, enabled=False)
-
-
-def _detached(output: LevelOutput) -> LevelOutput:
-    log_var, logits = (None if x is None else x.detach() for x in (output.log_var, output.logits))
-    return LevelOutput(output.level, output.flow.detach(), log_var, logits, output.reference_size, output.query_size)
 
 
 def upsample_estimate(

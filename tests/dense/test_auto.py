@@ -7,11 +7,13 @@ import torch
 from pdc_sfm.dense.coarse import mutual_matches
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import auto
+from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.images import Photograph
 from pdc_sfm.matcher import Matcher, PairSettings, load_matcher
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.network import LevelOutput
 from pdc_sfm.orientation import BY_NUMBER
+from pdc_sfm.pipeline.matching import query_settings
 
 
 def picture(seed, size=(320, 256)):
@@ -174,14 +176,14 @@ def test_expected_matches_are_those_that_agree_both_ways():
     ):
         output = branch_output(torch.cat((shift, back)), torch.tensor((sure, sure)))
         found = mutual_matches(output)
-        assert found.shape == (1,)
-        assert found.item() == pytest.approx(expected, rel=0.06, abs=2)
+        assert found.shape == (2, 1)
+        assert found.max().item() == pytest.approx(expected, rel=0.06, abs=2)
 
 
 def test_of_several_pairs_each_is_counted_with_its_own_way_back():
     flow = torch.zeros(6, 2, 32, 32)
     flow[1], flow[4], flow[5] = 16.0, -16.0, 40.0
-    counted = mutual_matches(branch_output(flow, torch.tensor((True,) * 6)))
+    counted = mutual_matches(branch_output(flow, torch.tensor((True,) * 6))).amax(0)
     assert counted[0] > 1000
     assert counted[1] > 800
     assert counted[2] < 1
@@ -193,18 +195,27 @@ def test_the_memory_of_a_code_counts_the_pixels_that_a_search_needs():
     assert adaptive.encode(image).nbytes >= direct.encode(image).nbytes + image.nbytes
 
 
-def test_lost_pairs_are_turned_and_strong_ones_are_not(monkeypatch, watched):
-    matcher, _ = watched
-    searched = []
-    monkeypatch.setattr(
-        auto, "search_views", lambda estimator, directions, first, turns=False: searched.append(1) or first
-    )
-    codes = [matcher.encode(image) for image in views()]
-    assert len(matcher.match(*codes)) > 1000
+@pytest.mark.parametrize(("windows", "quick"), [(None, False), (True, False), (False, True)])
+def test_weak_pairs_are_searched_by_windows_too_and_lost_and_strong_ones_are_not(monkeypatch, windows, quick):
+    matcher, searched = made(windows=windows, search_below=0.3), []
+
+    def search(estimator, directions, first, quick=False):
+        searched.append(quick)
+        return first
+
+    monkeypatch.setattr(auto, "search_views", search)
+    image, (left, right) = picture(3), views()
+    assert len(matcher.match(matcher.encode(left), matcher.encode(right))) > 1000
     assert not searched
-    image = picture(3)
-    part = np.roll(views(2)[0], 0)
-    part[:72, :72] = image[100:172, 200:272]  # a small part of another picture
-    weak = matcher.encode(image[:256, :320].copy()), matcher.encode(part)
-    matcher.match(*weak)
-    assert searched
+    weak = views(2)[0]
+    weak[80:160, 100:180] = image[90:170, 110:190]  # a part of another picture
+    assert 0 < len(matcher.match(matcher.encode(image[:256, :320].copy()), matcher.encode(weak)))
+    assert searched == [quick]
+    matcher.match(matcher.encode(left), matcher.encode(views(4)[0]))
+    assert searched == [quick, True]  # with nothing in common, as far as the coarse levels say
+
+
+def test_queries_are_searched_by_windows_if_that_is_asked_for():
+    for windows, expected in ((None, False), (True, True), (False, False)):
+        chosen = query_settings(MatchingSettings(dense=DenseSettings(windows=windows)))
+        assert chosen.dense.windows is expected

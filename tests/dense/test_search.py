@@ -8,8 +8,9 @@ import torch
 from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import search
-from pdc_sfm.dense.view_codes import SHAPES, TURNS, combinations, opposite
-from pdc_sfm.dense.view_search import compare, is_far
+from pdc_sfm.dense.view_codes import SHAPES, WHOLE, combinations, opposite
+from pdc_sfm.dense.view_evidence import compare
+from pdc_sfm.dense.view_search import ViewSearch, is_far
 from pdc_sfm.dense.views import SQUEEZED, Shape, View
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.network import NetworkSettings, PDCNet
@@ -114,6 +115,28 @@ def test_one_search_finds_both_directions(estimator, plain, other):
         assert np.quantile(errors, 0.95) < 3 * max(1, np.sqrt(np.linalg.det(pair[1][:2, :2] / pair[0][:2, :2].max())))
 
 
+@pytest.mark.parametrize(
+    "other", [camera(140), camera(0, 1.2, 0.28), camera(230, 1.2, 0.35)], ids=["turned", "side", "turned and side"]
+)
+def test_auto_searches_what_the_coarse_levels_do_not_find(builtin, plain, other):
+    """Two decodings, one a direction: of a pair that has nothing in common as it is, no fine levels run before."""
+    estimator = Estimator(Counting(builtin), DenseSettings(min_side=256))
+    found = estimator.estimate_both(plain, estimator.encode(photograph(wall(1), other)))
+    assert [one.method for one in found] == ["search", "search"]
+    assert estimator.network.passes <= 4
+    for one, pair in zip(found, ((camera(), other), (other, camera()))):
+        errors = mistakes(one, *pair)
+        assert len(errors) > 100
+        assert np.quantile(errors, 0.95) < 3 * max(1, np.sqrt(np.linalg.det(pair[1][:2, :2] / pair[0][:2, :2].max())))
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_homography_that_is_mere_chance_is_not_proposed(estimator, plain, quick):
+    other = estimator.encode(photograph(wall(3), camera()))
+    found = ViewSearch(estimator.network, (estimator.views(plain), estimator.views(other)))
+    assert found.propose(np.ones((8, 8), bool), known=np.eye(3), quick=quick) is None
+
+
 def test_views_are_encoded_once_an_image_and_their_bytes_are_counted_from_the_start(estimator, builtin, plain):
     estimator.views(plain).maps()
     others = [estimator.encode(photograph(wall(seed), camera(140))) for seed in (1, 2)]
@@ -130,16 +153,16 @@ def test_views_are_encoded_once_an_image_and_their_bytes_are_counted_from_the_st
     assert estimator.network.views < len(SHAPES) / 2  # all are there
 
 
-def test_a_search_of_turns_alone_costs_little_where_there_is_nothing(estimator, plain):
+def test_a_quick_search_costs_little_where_there_is_nothing(estimator, plain):
     other = estimator.encode(photograph(wall(5), camera()))
     directions = [(plain, other), (other, plain)]
     first = estimator.one_pass(directions)
-    estimator.views(plain).maps(len(TURNS))
+    estimator.views(plain).maps(WHOLE)
     estimator.network.views = estimator.network.passes = 0
-    found = search.search_views(estimator, directions, first, turns=True)
+    found = search.search_views(estimator, directions, first, quick=True)
     assert [one.method for one in found] == ["direct (search found none)"] * 2
     assert estimator.network.passes == 0
-    assert estimator.network.views <= len(TURNS) + 4
+    assert estimator.network.views <= WHOLE + 4
 
 
 def test_a_pair_that_one_pass_finds_costs_one_pass(estimator, plain):
@@ -198,9 +221,12 @@ def test_what_shows_nothing_is_silent(estimator, images):
         assert np.isfinite(one.flow).all()
 
 
-def test_a_thousand_fold_zoom_is_silent(estimator, plain):
+@pytest.mark.parametrize("method", ["search", "auto"])
+def test_a_thousand_fold_zoom_is_silent(builtin, plain, method):
+    estimator = Estimator(Counting(builtin), DenseSettings(min_side=256, method=method))
     for one in estimator.estimate_both(plain, estimator.encode(photograph(wall(1), camera(0, 1000)))):
         assert (one.valid & (one.confidence > 0.5)).mean() < 0.02
+    assert estimator.network.passes <= 1  # and ends after it at the latest
 
 
 def test_published_networks_are_searched_with_too():
@@ -209,9 +235,9 @@ def test_published_networks_are_searched_with_too():
     estimator = Estimator(network, DenseSettings(min_side=256, method="search"))
     image0, image1 = (estimator.encode(cv2.resize(wall(seed), (256, 256))) for seed in (1, 2))
     directions = [(image0, image1), (image1, image0)]
-    for one in search.search_views(estimator, directions, estimator.one_pass(directions), turns=True):
+    for one in search.search_views(estimator, directions, estimator.one_pass(directions), quick=True):
         assert one.grid_size == (64, 64)
-    assert image0.views.nbytes == image0.views.maps(len(TURNS)).nbytes * len(SHAPES) / len(TURNS)
+    assert image0.views.nbytes == image0.views.maps(WHOLE).nbytes * len(SHAPES) / WHOLE
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------------

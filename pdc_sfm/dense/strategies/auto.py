@@ -1,10 +1,12 @@
 """As far as a pair deserves (beyond the paper): unrelated images end after the coarse levels, others get the fine ones, and those
-of which these find nothing are looked at in turned views. The whole search, of tilts, zooms and planes, is `search`: it finds
-more of pairs of which a pass finds little, and takes some seconds for each.
+of which these find little are searched as `search` does. Images that the coarse levels call unrelated are searched quickly, by
+turned and squeezed views of the whole images, and so are all without `windows`: what only a part of an image shows, zooms and
+small overlaps, is not found then.
 
-What tells unrelated images is how many cells of level 3 are expected to be matches that agree both ways. On 341 pairs of
-eleven lists (facades, a castle, rooms, objects, a court, a town and a walk by day and night, unrelated photographs) no pair
-ended of which a direct pass has a hundred matches, but for one whose 243 are all 35 pixels off; of the 125 others 105 did.
+What tells unrelated images is how many cells of level 3 are expected to be matches that agree both ways. With a limit of 2, on
+341 pairs of eleven lists (facades, a castle, rooms, objects, a court, a town and a walk by day and night, unrelated photographs)
+no pair ended of which a direct pass has a hundred matches, but for one whose 243 are all 35 pixels off. Of the demo's pairs
+with a hundred matches the least has 21, of 40 pairs of a kitchen 32; unrelated photographs of buildings have up to 5.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
     from pdc_sfm.network import LevelOutput
 
 # Mutual matches among the 1024 cells of level 3, below which images are unrelated: after its first pass, none being more likely
-# than one; after its last, which draws the matches of related images together, two.
-LEAST = (0.5, 2.0)
+# than one; after its last, which draws the matches of related images together, a square of two by two.
+LEAST = (0.5, 4.0)
+CLEARLY = 2.0  # times `search_below`, from which the coarse levels are believed: the fine ones may confirm half of it
 STRIDE = 4  # pixels of the network's input per cell of an estimate
 
 
@@ -49,12 +52,12 @@ class Triage:
         """The estimates of a pair, in one direction or both."""
         if number not in self.related:
             first = [_nothing(estimator, *pair) for pair in directions]
-            return search_views(estimator, directions, first, turns=True)
+            return search_views(estimator, directions, first, quick=True)
         starts = (self.start([number], [way]) for way in (0, 1))
         first = [estimator.one_pass([pair], coarse=start)[0] for pair, start in zip(directions, starts)]
-        if number in self.upright or max(estimator.sure(one).sum() for one in first) >= estimator.settings.min_matches:
+        if number in self.upright or _is_enough(estimator, first):
             return first
-        return search_views(estimator, directions, first, turns=True)
+        return search_views(estimator, directions, first, quick=estimator.settings.windows is False)
 
 
 def triage(estimator: Estimator, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> Triage:
@@ -70,15 +73,16 @@ def triage(estimator: Estimator, pairs: Sequence[tuple[EncodedView, EncodedView]
     begun = None
     if estimator.on_host:
         begun = estimator.coarse(_both_ways(pairs), passes=1)
-        numbers = np.flatnonzero(mutual_matches(begun).numpy() >= LEAST[0]).tolist()
+        numbers = np.flatnonzero(mutual_matches(begun).numpy().max(0) >= LEAST[0]).tolist()
         if not numbers:
             return Triage([], [])
         begun = begun.take(_rows(numbers, len(pairs)))
     output = estimator.coarse(_both_ways([pairs[number] for number in numbers]), start=begun)
     expected = mutual_matches(output).cpu().numpy()  # the host waits here, once for all pairs
-    kept = np.flatnonzero(expected >= LEAST[1]).tolist()
+    kept = np.flatnonzero(expected.max(0) >= LEAST[1]).tolist()
     cells = output.flow.shape[-2] * output.flow.shape[-1]
-    enough = np.flatnonzero(expected >= max(LEAST[1], estimator.settings.search_below * cells)).tolist()
+    clearly = max(LEAST[1], CLEARLY * estimator.settings.search_below * cells)
+    enough = np.flatnonzero(expected.min(0) >= clearly).tolist()
     if not kept:
         return Triage([], [])
     going_on = output.take(_rows(kept, len(numbers)))
@@ -89,6 +93,11 @@ def triage(estimator: Estimator, pairs: Sequence[tuple[EncodedView, EncodedView]
 def estimate(estimator: Estimator, directions: Directions) -> list[DenseEstimate]:
     """A pair by itself; several are sorted together (`Matcher.begin`)."""
     return triage(estimator, directions[:1]).finish(estimator, 0, directions)
+
+
+def _is_enough(estimator: Estimator, first: list[DenseEstimate]) -> bool:
+    """Whether a pass found so much that no search is needed."""
+    return min(estimator.sure(one).mean() for one in first) >= estimator.settings.search_below
 
 
 def _both_ways(pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[tuple[EncodedView, EncodedView]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PLANAR = 0.5  # of a pass's matches fit one homography: it may show what the pass missed
 COMPLETE = 0.95  # of what it shows was found
 ROUNDS = 2  # of proposing and passing
+REMAINING = 0.25  # of both images has no match: less is not worth another pass
 LOST = 3.0  # times the matches of earlier passes: what those say of the rest is worth nothing
 SQUARES = 32  # along each side of an image, of which some have no matches yet
 MATCHED = 0.25  # of the cells of a square
@@ -38,18 +39,20 @@ def estimate(estimator: Estimator, directions: Directions) -> list[DenseEstimate
 
 
 def search_views(
-    estimator: Estimator, directions: Directions, first: list[DenseEstimate], turns: bool = False
+    estimator: Estimator, directions: Directions, first: list[DenseEstimate], quick: bool = False
 ) -> list[DenseEstimate]:
     """What views of the images find of a pair of which the first passes found little; these, where that is no more.
 
-    With `turns` only turned views are tried, once: some tens of milliseconds for a pair that they do not show.
+    A `quick` search gives images up that match best as they are, and those of which the whole shows nothing.
     """
     image0, image1 = directions[0]
     search = ViewSearch(estimator.network, (estimator.views(image0), estimator.views(image1)), estimator.device)
-    known, unmatched = _known(estimator, directions, first), np.ones((SQUARES, SQUARES), bool)
+    if quick and estimator.sure(first[0]).any() and search.evidence.is_upright():
+        return first
     found = list(first)
-    for _ in range(1 if turns else ROUNDS):
-        proposal = search.propose(unmatched, known, turns)
+    known, unmatched = _known(estimator, directions, first), np.ones((SQUARES, SQUARES), bool)
+    for _ in range(ROUNDS):
+        proposal = search.propose(unmatched, known, quick)
         if proposal is None:
             break
         if proposal.turn != 0 or not estimator.sure(found[0]).any():  # else it is what the first passes saw
@@ -58,7 +61,10 @@ def search_views(
                 break
             found = more
         known = None
-        unmatched = _unmatched(estimator.sure(found[0]))
+        left = [_unmatched(estimator.sure(one)) for one in found]
+        if min(part.mean() for part in left) < REMAINING:
+            break
+        unmatched = left[0]
     if found[0] is first[0]:
         return [replace(one, method=f"{one.method} (search found none)") for one in first]
     return [replace(one, method="search") for one in found]
@@ -90,26 +96,27 @@ def _passed(
     estimator: Estimator, directions: Directions, found: list[DenseEstimate], proposal: Proposal
 ) -> list[DenseEstimate] | None:
     """The estimates so far joined with passes by a proposal; None if those add too little."""
-    joined = []
-    for n, (pair, before) in enumerate(zip(directions, found)):
-        second = _seen(estimator, n, pair, before, proposal)
-        if estimator.sure(second).sum() < estimator.settings.min_matches:
-            return None
-        joined.append(_joined(estimator, before, second))
+    seen = _seen(estimator, directions, found[0], proposal)
+    if min(estimator.sure(one).sum() for one in seen) < estimator.settings.min_matches:
+        return None
+    joined = [_joined(estimator, before, second.resampled(before.grid_size)) for before, second in zip(found, seen)]
     counts = [sum(int(estimator.sure(one).sum()) for one in some) for some in (found, joined)]
     return joined if counts[1] >= counts[0] + estimator.settings.min_matches else None
 
 
 def _seen(
-    estimator: Estimator, n: int, pair: tuple[EncodedView, EncodedView], before: DenseEstimate, proposal: Proposal
-) -> DenseEstimate:
-    """A pass in direction n of a pair as it is proposed to be seen."""
+    estimator: Estimator, directions: Directions, before: DenseEstimate, proposal: Proposal
+) -> list[DenseEstimate]:
+    """Passes in the directions of a pair as it is proposed to be seen: one view of image1 is encoded for both."""
+    image0, image1 = directions[0]
     if proposal.turn is None:
-        homography = proposal.image1_from_image0
-        return _closer_pass(estimator, pair, before, homography if n == 0 else np.linalg.inv(homography))
-    reference, query = pair
-    turned = estimator.encode_view(query.view.rotated(proposal.turn if n == 0 else -proposal.turn))
-    return estimator.one_pass([(reference, turned)])[0].resampled(before.grid_size)
+        image0 = _closer(estimator, image0, before, proposal.image1_from_image0)
+        view = image1.view.seen_from(image0.view, proposal.image1_from_image0)
+    else:
+        view = image1.view.rotated(proposal.turn)
+    image1 = estimator.encode_view(view)
+    pairs = [(image0, image1), (image1, image0)][: len(directions)]
+    return [estimator.one_pass([pair])[0] for pair in pairs]
 
 
 def _joined(estimator: Estimator, before: DenseEstimate, second: DenseEstimate) -> DenseEstimate:
@@ -134,9 +141,14 @@ def _closer_pass(
     query_from_reference: np.ndarray,
 ) -> DenseEstimate:
     """A pass to the query warped by a homography, over the part of the reference that it shows, magnified if it is small."""
-    reference, query = pair
-    window = window_around(shown_cells(first, query_from_reference))
-    if window is not None:
-        reference = estimator.encode_view(reference.view.zoomed(*window))
+    reference, query = _closer(estimator, pair[0], first, query_from_reference), pair[1]
     warped = estimator.encode_view(query.view.seen_from(reference.view, query_from_reference))
     return estimator.one_pass([(reference, warped)])[0].resampled(first.grid_size)
+
+
+def _closer(
+    estimator: Estimator, reference: EncodedView, before: DenseEstimate, query_from_reference: np.ndarray
+) -> EncodedView:
+    """The part of the reference that the query shows by a homography, magnified if it is small."""
+    window = window_around(shown_cells(before, query_from_reference))
+    return reference if window is None else estimator.encode_view(reference.view.zoomed(*window))
