@@ -1,7 +1,9 @@
 """Workers on Ray. Each is a process with its own work object; this process gives out blocks and collects results.
 
 A worker has one block in work and one waiting. When it is lost, both are given out again, and a new worker takes its
-place. A block that several workers died of is set aside, so that everything else is finished first.
+place, which has one block at a time: the result of a finished block is lost with its worker if the next one kills it before
+the result is sent, so that only of a block that was alone it is known that a worker died of it. A block that several
+workers died of is set aside, so that everything else is finished first.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ class _Slot:
     number: int
     actor: Any
     starting: Any  # a reference while the worker loads its work object, then None
+    depth: int = DEPTH  # blocks that may be given out to it
     failures: int = 0  # workers that died here before they were ready
     blocks: deque[tuple[Any, Block]] = field(default_factory=deque)  # given out: references of results, in order
 
@@ -79,13 +82,15 @@ class _Losses:
         self._given_up: list[str] = []  # for each block why
 
     def note(self, blocks: list[Block], reason: str) -> list[Block]:
-        """A worker died in the first of its blocks. Returns those that are to be done again."""
+        """A worker died with these blocks. Returns those that are to be done again."""
         log.warning("a worker was lost (%s) and is replaced; its block is done again", reason.rstrip("."))
+        if len(blocks) > 1:
+            return blocks
         self._deaths[blocks[0].start] += 1
         if self._deaths[blocks[0].start] < DEATHS:
             return blocks
         self._given_up.append(reason)
-        return blocks[1:]
+        return []
 
     def check(self, size: int) -> None:
         if self._given_up:
@@ -131,7 +136,7 @@ class RayPool:
         try:
             while True:
                 for slot in self._slots:
-                    while slot.starting is None and len(slot.blocks) < DEPTH and (item := shares.take(slot.number)):
+                    while slot.starting is None and len(slot.blocks) < slot.depth and (item := shares.take(slot.number)):
                         argument = load(item) if load else item
                         slot.blocks.append((slot.actor.run.remote(method, (reference,), argument), item))
                 if not shares and not any(slot.blocks for slot in self._slots):
@@ -145,7 +150,7 @@ class RayPool:
                     yield slot.blocks.popleft()[1], result
                 else:
                     shares.give_back(slot.number, losses.note([item for _, item in slot.blocks], lost))
-                    self._slots[slot.number] = self._new_slot(slot.number)
+                    self._slots[slot.number] = self._new_slot(slot.number, depth=1)
         finally:
             for slot in self._slots:
                 slot.blocks.clear()  # of a run that was left
@@ -174,7 +179,7 @@ class RayPool:
         elif slot.failures + 1 == DEATHS:
             raise ClusterError(f"{DEATHS} workers, one after the other, died before they were ready: {lost}")
         else:
-            self._slots[slot.number] = self._new_slot(slot.number, slot.failures + 1)
+            self._slots[slot.number] = self._new_slot(slot.number, slot.depth, slot.failures + 1)
 
     def _start(self) -> None:
         if self._ray is not None:
@@ -194,10 +199,10 @@ class RayPool:
             )
         self._slots = [self._new_slot(number) for number in range(wanted or room)]
 
-    def _new_slot(self, number: int, failures: int = 0) -> _Slot:
+    def _new_slot(self, number: int, depth: int = DEPTH, failures: int = 0) -> _Slot:
         options = {"num_cpus": self._settings.cores, "num_gpus": self._gpus, "scheduling_strategy": "SPREAD"}
         actor = self._ray.remote(**options)(_RayWorker).remote(self._ray.cloudpickle.dumps(self._make))
-        return _Slot(number, actor, actor.ready.remote(), failures)
+        return _Slot(number, actor, actor.ready.remote(), depth, failures)
 
 
 def _version() -> str:
