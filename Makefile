@@ -14,12 +14,15 @@ $(SETUP): setup.cfg constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 
+# In two processes or more, one thread each. A file stays in one process: blocks of the README need what those before them wrote.
+PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
+
 test: setup
-	$(BIN)/python -m pytest
+	$(PARALLEL)
 
 # The tests with the lines they reach; scenes are left out (pyproject.toml). Slower than `make test`.
 coverage: setup
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(PARALLEL) --cov --cov-report=term
 
 # Bad days: kills, full disks, damaged files, signals, little memory. Minutes; `make test` has a short version.
 endurance: setup

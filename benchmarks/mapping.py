@@ -269,7 +269,7 @@ def leave_one_out(scene: Scene, label: str, method: Method, work: Path) -> None:
 def _aligned_error(pose: np.ndarray, poses: dict, true: dict, name: str) -> tuple[float, float]:
     """Metres and degrees of a pose in a model's world, which is laid over the true one by its cameras."""
     similarity = align(*(camera_center(np.stack([source[n] for n in poses])) for source in (poses, true)))
-    distance = np.linalg.norm(similarity.apply(camera_center(pose)) - camera_center(true[name]))
+    distance = np.linalg.norm(similarity(camera_center(pose)) - camera_center(true[name]))
     return float(distance), float(rotation_angle(pose[:, :3] @ similarity.rotation.T, true[name][:, :3]))
 
 

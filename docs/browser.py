@@ -1,4 +1,4 @@
-"""A headless Chromium driven over its debugging pipe: open a file, ask for values, take pictures, hear complaints."""
+"""A headless Chromium driven over its debugging pipe: open a file or a page, ask for values, take pictures, hear complaints."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Browser:
 
     def __init__(self, program: str, width: int = 1280, height: int = 900, dark: bool = False, timeout: float = 240):
         self.timeout, self.complaints, self._number, self._buffer = timeout, [], 0, b""
+        self._server = "file:"
         self._folder = tempfile.mkdtemp()
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
@@ -58,6 +59,12 @@ class Browser:
         """Load a file and wait until it is complete."""
         self.call("Page.navigate", url=Path(path).resolve().as_uri())
         self.wait_for("document.readyState === 'complete' && location.protocol === 'file:'")
+
+    def visit(self, url: str) -> None:
+        """Load a page of a server, which may ask that server for more."""
+        self._server = url[: url.index("/", url.index("://") + 3) + 1]
+        self.call("Page.navigate", url=url)
+        self.wait_for(f"document.readyState === 'complete' && location.href.startsWith({url!r})")
 
     def ask(self, expression: str):
         """The value of a JavaScript expression."""
@@ -122,12 +129,16 @@ class Browser:
             self.complaints.append(content["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             url = content["request"]["url"]
-            if not url.startswith(("file:", "data:", "blob:", "about:")):
+            if not url.startswith(("file:", "data:", "blob:", "about:", self._server)):
                 self.complaints.append(f"asks the network for {url[:200]}")
 
     def close(self) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         for descriptor in (self._read, self._write):
             os.close(descriptor)
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 
 from pdc_sfm import __version__
-from pdc_sfm.commands.common import VerbParser
-from pdc_sfm.commands.subverbs import add_subverbs
-from pdc_sfm.errors import UserError
+from pdc_sfm.commands.shared.common import VerbParser
+from pdc_sfm.commands.shared.subverbs import add_subverbs
+from pdc_sfm.errors import UnknownSettingError, UserError
 from pdc_sfm.interrupts import KEPT, Interrupted, interruptible
 from pdc_sfm.logs import screen_log
 
@@ -21,6 +21,9 @@ from pdc_sfm.logs import screen_log
 # or it is a package of such modules, one for each of its SUBVERBS.
 VERBS = {
     "map": "make the map of a folder of photographs: pairs, matches, reconstruction, report",
+    "extend": "add photographs to a map, without matching again what it has",
+    "frames": "take the sharpest frames out of a video",
+    "panoramas": "write views of equirectangular images, and the rig that they are",
     "pair": "match two images and draw what was found",
     "pairs": "make a pair list: exhaustive, sequential, covisibility, poses",
     "match": "match all pairs of a list and write hloc files",
@@ -31,6 +34,8 @@ VERBS = {
     "reconstruct": "cameras and points from images and their matches",
     "triangulate": "points from matches of images whose cameras are known",
     "localize": "poses of queries in a model",
+    "serve": "a map that answers: photographs in, poses out, over HTTP and as a page",
+    "densify": "a dense colored cloud of a map: depth of every image, checked and fused",
     "view": "look at a map, in a browser or as a picture",
     "export": "write a map as nerfstudio, splat trainers, COLMAP, Bundler, NVM, PLY or kapture read it",
     "aachen": "Aachen Day-Night: full localization, or the local-feature challenge",
@@ -41,13 +46,17 @@ VERBS = {
 }
 
 CONTINUED = {
+    "frames",
+    "panoramas",
     "match",
     "keypoints",
     "train",
     "retrieve",
     "aachen",
     "demo",
+    "densify",
     "map",
+    "extend",
 }  # verbs that go on where they were stopped
 NO_ROOM = {getattr(errno, name, None) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO")}  # mended by room on the disk
 
@@ -57,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     continues = any(verb in CONTINUED for verb in argv[:1])
     parser = make_parser(argv[:1])
+    args = argparse.Namespace()
     try:
         with interruptible(continues):
             args = _parse(parser, argv)
@@ -64,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 args.paths.check(args)
             with screen_log(getattr(args, "quiet", False)):
                 return args.run(args) or 0
+    except UnknownSettingError as error:
+        return _say(f"{error}; --{error.name} is an option" if hasattr(args, error.name) else error, 2)
     except UserError as error:
         return _say(error, 2)
     except KeyboardInterrupt as error:

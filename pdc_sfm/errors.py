@@ -21,6 +21,14 @@ class SettingsError(UserError):
     """An unknown setting, or a value out of range."""
 
 
+class UnknownSettingError(SettingsError):
+    """A setting that does not exist; `name` is what it was called."""
+
+    def __init__(self, name: str, hint: str):
+        super().__init__(f"unknown setting {name}: {hint}")
+        self.name = name
+
+
 class OtherSettingsError(SettingsError):
     """Results made with other settings, which are not mixed with new ones. `path` is what would have to go for these."""
 

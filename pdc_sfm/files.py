@@ -34,6 +34,10 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(partial, path)
         _flush_folder(path.parent)
+    except OSError as error:
+        if error.filename is None:  # a write that finds no room does not say where
+            error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
 
@@ -128,6 +132,8 @@ def exclusive(path: Path | str, wait: bool = False) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
+        if not os.path.exists(lock.lock_file):
+            raise StorageError(f"nothing can be written in {path.parent}: choose another output") from None
         raise BusyError(f"another process is writing {path}: wait for it, or choose another output") from None
     try:
         yield

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import atomic_path
 from pdc_sfm.orientation import UPRIGHT, Orientation, orientation_of
-from pdc_sfm.paths import IMAGE_SUFFIXES, check_regular
+from pdc_sfm.paths import HEIF_SUFFIXES, IMAGE_SUFFIXES, check_regular
 from pdc_sfm.pixels import Size
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 LARGEST = (1 << 31) - 1  # bytes of a file, as OpenCV counts them
+
+
+HEIF_BRANDS = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"}
 
 
 class Photograph(NamedTuple):
@@ -31,8 +37,13 @@ def read_image(path: Path | str) -> np.ndarray:
 
 def read_photograph(path: Path | str) -> Photograph:
     """As `read_image`, and the orientation that its EXIF states."""
-    data = _read_bytes(Path(path))
-    return Photograph(_decoded(data, Path(path)), orientation_of(data.data))
+    return decode_photograph(_read_bytes(Path(path)), path)
+
+
+def decode_photograph(content: bytes | np.ndarray, name: Path | str) -> Photograph:
+    """The same of the bytes of a file; `name` says in an error which."""
+    data = np.frombuffer(content, np.uint8)
+    return Photograph(_decoded(data, Path(name)), orientation_of(data.data))
 
 
 def _read_bytes(path: Path) -> np.ndarray:
@@ -48,6 +59,8 @@ def _read_bytes(path: Path) -> np.ndarray:
 def _decoded(data: np.ndarray, path: Path) -> np.ndarray:
     import cv2
 
+    if begins_as_heif(data[:12].tobytes()):
+        return np.ascontiguousarray(open_heif(data.tobytes(), path)[0])
     flags = cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
     try:
         image = cv2.imdecode(data, flags) if data.size else None
@@ -66,6 +79,40 @@ def _decoded(data: np.ndarray, path: Path) -> np.ndarray:
     if image.shape[2] not in (3, 4):
         raise ImageError(f"{path} has {image.shape[2]} channels: convert it to gray or RGB")
     return cv2.cvtColor(image, cv2.COLOR_BGR2RGB if image.shape[2] == 3 else cv2.COLOR_BGRA2RGB)
+
+
+def is_heif(path: Path) -> bool:
+    """Whether a file is a HEIC photograph, by its content, as phones rename files; false for what cannot be read."""
+    try:
+        check_regular(path)
+        with open(path, "rb") as file:
+            return begins_as_heif(file.read(12))
+    except OSError:
+        return False
+
+
+def open_heif(content: bytes, path: Path) -> tuple[Image, bytes | None]:
+    """The picture of a HEIC file and its EXIF, by pillow-heif.
+
+    A property of HEIF says how it is turned, and the decoder has turned it; what EXIF says of that is to be ignored.
+    """
+    try:
+        import pillow_heif
+    except ImportError:
+        raise ImageError(
+            f"{path} is a HEIC photograph: to read it, pip install 'pdc-sfm[heic]'; or convert it to JPEG"
+        ) from None
+    try:
+        found = pillow_heif.read_heif(content)
+        return found.to_pillow().convert("RGB"), found.info.get("exif")
+    except (ValueError, OSError, RuntimeError, EOFError, SyntaxError) as error:
+        said = " ".join(str(error).split())
+        raise ImageError(f"{path} is not a readable image ({said}): replace or remove it") from None
+
+
+def begins_as_heif(beginning: bytes) -> bool:
+    """Whether a file of these first 12 bytes is a HEIC photograph."""
+    return beginning[4:8] == b"ftyp" and beginning[8:12] in HEIF_BRANDS
 
 
 def write_image(path: Path | str, image: np.ndarray) -> None:
@@ -90,7 +137,8 @@ def list_images(folder: Path | str) -> list[str]:
     folder = Path(folder)
     if not folder.is_dir():
         raise ImageError(f"{folder} is not a folder")
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES and not path.is_dir())
+    suffixes = {*IMAGE_SUFFIXES, *HEIF_SUFFIXES}
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in suffixes and not path.is_dir())
     return sorted(path.relative_to(folder).as_posix() for path in found)
 
 

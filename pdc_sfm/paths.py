@@ -12,6 +12,7 @@ from pdc_sfm.errors import OutputError
 
 LARGEST_TEXT = 1 << 30  # characters; a list of ten million pairs has fewer
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+HEIF_SUFFIXES = (".heic", ".heif", ".hif")  # that are read only
 IMAGE_BEGINNINGS = (
     b"\xff\xd8\xff",
     b"\x89PNG",
@@ -22,7 +23,15 @@ IMAGE_BEGINNINGS = (
     b"P6\n",
 )  # that no text begins with
 MODEL = tuple(f"{name}.{end}" for name in ("cameras", "images", "points3D", "frames", "rigs") for end in ("bin", "txt"))
-MADE_MODEL = (*MODEL, "database.db", "points.ply", "summary.json", "models")  # by reconstruct and triangulate
+MADE_MODEL = (
+    *MODEL,
+    "database.db",
+    "points.ply",
+    "frame.json",
+    "summary.json",
+    "rig.json",
+    "models",
+)  # by reconstruct and triangulate
 BLOCK = 1 << 20  # characters read at a time
 
 
@@ -117,7 +126,7 @@ def _keep_from_images(output: Path, folder: Path, is_file: bool) -> None:
             f"{output} lies in {folder}, which holds images, and what is written there could be taken for more of them: "
             "choose a folder outside of it"
         )
-    if inside and output.suffix.lower() in IMAGE_SUFFIXES:
+    if inside and output.suffix.lower() in (*IMAGE_SUFFIXES, *HEIF_SUFFIXES):
         raise OutputError(
             f"{output} lies in {folder}, which holds images, and would be taken for one: choose an output outside of it"
         )
@@ -146,7 +155,8 @@ def _same_below(path: Path, folder: Path) -> Path | None:
                     continue
             except OSError:  # a link that leads nowhere
                 continue
-            if found.absolute() != here or found.suffix.lower() in IMAGE_SUFFIXES or _begins_as_image(found):
+            is_image = found.suffix.lower() in (*IMAGE_SUFFIXES, *HEIF_SUFFIXES) or _begins_as_image(found)
+            if found.absolute() != here or is_image:
                 return found
     return None
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pdc_sfm.errors import SettingsError
+from pdc_sfm.errors import SettingsError, UnknownSettingError
 from pdc_sfm.paths import read_text
 
 if typing.TYPE_CHECKING:
@@ -84,7 +84,7 @@ def from_dict(cls: type[T], values: Mapping[str, Any], where: str = "", default:
         if key not in names:
             close = difflib.get_close_matches(str(key), names, n=1)
             hint = f"did you mean {close[0]}?" if close else "known: " + ", ".join(names)
-            raise SettingsError(f"unknown setting {name}: {hint}")
+            raise UnknownSettingError(name, hint)
         if dataclasses.is_dataclass(hints[key]):  # a group may have other defaults here than elsewhere
             arguments[key] = _group(value, hints[key], name, _default(fields[key], default))
         else:

@@ -149,5 +149,10 @@ def _lines(left: str, right: str, width: int) -> str:
     first = left.ljust(KEYS) if len(left) < KEYS else f"{left}  "
     blank = " " * KEYS
     return textwrap.fill(
-        right, max(width, KEYS + 30), initial_indent=first, subsequent_indent=blank, break_long_words=False
+        right,
+        max(width, KEYS + 30),
+        initial_indent=first,
+        subsequent_indent=blank,
+        break_long_words=False,
+        break_on_hyphens=False,  # --features-ref is one word
     )

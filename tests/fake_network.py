@@ -35,7 +35,7 @@ class FakeNetwork:
         light = images.mean((1, 2, 3)).view(-1, 1, 1, 1)
         angle = light * torch.pi / 2  # the coarsest features: directions that tell brightnesses apart
         coarse = torch.cat((angle.cos(), angle.sin()), 1).expand(-1, 2, 16, 16)
-        features = {4: coarse, 3: light.expand(-1, 1, 32, 32)}
+        features = {4: coarse, 3: light.expand(-1, 1, 32, 32), 2: light}
         return ImageCode(features, {}, tuple(images.shape[-2:]), high_size)
 
     def decode(
@@ -53,7 +53,8 @@ class FakeNetwork:
         size = (256, 256) if low else reference.high_size
         stride, lost = (8, 4 * LOST) if low else (4, LOST)
         shape = size[0] // stride, size[1] // stride
-        steps = (reference.features[3] - query.features[3])[:, 0, 0, 0].abs() * 255
+        level = 3 if low else 2
+        steps = (reference.features[level] - query.features[level])[:, 0, 0, 0].abs() * 255
         cells = torch.arange(shape[0] * shape[1]).view(1, 1, *shape)
         sure = cells >= (steps.round() * lost).view(-1, 1, 1, 1)
         logits = torch.cat((torch.where(sure, 10.0, -10.0), torch.zeros(len(sure), 1, *shape)), 1)

@@ -23,10 +23,12 @@ def pipeline_options(
     refine_cameras: bool,
     extra: Mapping[str, Any] | None = None,
     limits: tuple[float, float, float] | None = None,
+    refine_rig: bool = False,
 ) -> pycolmap.IncrementalPipelineOptions:
     """Options of incremental mapping and triangulation; `extra` are pycolmap's own names, nested as there.
 
-    `limits` of intrinsics are those of `io.cameras.intrinsic_limits`; None: COLMAP's.
+    `limits` of intrinsics are those of `io.cameras.intrinsic_limits`; None: COLMAP's. `refine_rig`: adjust how cameras of a
+    rig stand to each other.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = seed
@@ -34,6 +36,7 @@ def pipeline_options(
     options.triangulation.ignore_two_view_tracks = not two_view_tracks
     options.ba_refine_focal_length = refine_cameras
     options.ba_refine_extra_params = refine_cameras
+    options.ba_refine_sensor_from_rig = refine_rig
     if limits is not None:
         options.min_focal_length_ratio, options.max_focal_length_ratio, options.max_extra_param = limits
     merge_options(options, extra)

@@ -21,8 +21,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdc_sfm.commands.common import add_settings
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.common import add_settings
+from pdc_sfm.commands.shared.paths import Paths
 from pdc_sfm.logs import run_log
 from pdc_sfm.run_folder import LOG
 

@@ -14,9 +14,9 @@ import argparse
 import logging
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_settings
-from pdc_sfm.commands.mapping_arguments import tell_verdict
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.common import add_settings
+from pdc_sfm.commands.shared.mapping_arguments import tell_verdict
+from pdc_sfm.commands.shared.paths import Paths
 
 log = logging.getLogger(__name__)
 

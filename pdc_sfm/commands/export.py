@@ -1,7 +1,8 @@
 """Write a map as another program reads it.
 
   nerfstudio  transforms.json, images and a cloud: ns-train splatfacto --data DIR
-  splats      undistorted images and a COLMAP model in sparse/0, as trainers of Gaussian splats read them
+  splats      undistorted images and a COLMAP model in sparse/0, as trainers of Gaussian splats read them; with points
+              of the dense cloud, if `densify` made one
   database    COLMAP's database.db of keypoints and raw matches, with pairs.txt, for matches_importer and mapper
   bundler     bundle.out and list.txt
   nvm         VisualSFM's model.nvm
@@ -22,7 +23,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.paths import Paths
 
 log = logging.getLogger(__name__)
 

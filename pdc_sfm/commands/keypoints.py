@@ -12,8 +12,8 @@ import argparse
 import logging
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_settings
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.common import add_settings
+from pdc_sfm.commands.shared.paths import Paths
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,11 @@
 """Localize photographs in a map: one command, or by matches that are there.
 
 With --map: OUT is what `map`, `reconstruct`, `triangulate` or `demo` wrote. Images of the map are found for each query
-(--top), matched, and the poses written to results.txt in the folder --output: `name qw qx qy qz tx ty tz`, camera from
-world. Intrinsics are those of --queries, else of the map's camera of the same size, else of EXIF. Interrupted, the
-same command continues.
+(--top) and matched, best first, until its pose is sure (sure=0.9; sure=1: all of them). The poses are written to results.txt
+in the folder --output: `name qw qx qy qz tx ty tz`, camera from world. Intrinsics are those of --queries, else of the map's
+camera of the same size, else of EXIF. Interrupted, the same command continues. With --rig, queries whose names differ by the
+prefixes of its cameras only were taken at one moment and get one pose by the matches of all (docs/files.md); rig.json of a map
+that was made with a rig says where cameras stand.
 
 Without --map: needs a COLMAP model, a list of queries with intrinsics (NAME MODEL WIDTH HEIGHT PARAMS..., one a line; a
 glob of several files in quotes), a retrieval list (`query database`, best first), and the features and matches of these
@@ -25,8 +27,9 @@ import argparse
 import logging
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_settings
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.common import add_settings
+from pdc_sfm.commands.shared.paths import Paths
+from pdc_sfm.commands.shared.query_settings import TARGETS, by_prefix, load_query_settings
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.logs import run_log
 from pdc_sfm.run_folder import LOG
@@ -41,7 +44,7 @@ class _Paths:
 
     mapped = Paths(
         images=("images", "database_images", "masks"),
-        inputs=("queries", "features"),
+        inputs=("queries", "features", "rig"),
         models=("map",),
         folders=("output",),
         replaced=("images", "masks", "results.txt"),
@@ -64,10 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--images", type=Path, help="with --map: folder of the queries")
     parser.add_argument(
-        "--top", type=int, default=20, help="with --map: images of the map matched with each query (20)"
+        "--top", type=int, default=20, help="with --map: images of the map matched with each query at most (20)"
     )
     parser.add_argument(
         "--masks", type=Path, metavar="DIR", help="with --map: masks of the queries, IMAGE.png: black is not matched"
+    )
+    parser.add_argument(
+        "--rig",
+        type=Path,
+        metavar="FILE",
+        help="with --map: cameras that took the queries, fixed to each other (COLMAP's JSON)",
     )
     parser.add_argument("--database-images", type=Path, help="with --map: its images, if they were moved")
     parser.add_argument("--model", type=Path, help="COLMAP model of the database images")
@@ -76,14 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=Path, help="feature file (h5); with --map: of the map, if it was moved")
     parser.add_argument("--matches", type=Path, help="match file (h5) of the retrieval list")
     parser.add_argument("--output", type=Path, required=True, help="results file; with --map: folder of the results")
-    add_settings(
-        parser,
-        {
-            "": "pdc_sfm.colmap.localization.localize_sfm:LocalizationSettings",
-            "match": "pdc_sfm.engine.run:MatchingSettings",
-            "retrieve": "pdc_sfm.retrieval.settings:RetrievalSettings",
-        },
-    )
+    add_settings(parser, TARGETS)
     parser.set_defaults(paths=_Paths())
 
 
@@ -108,27 +110,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _in_map(args: argparse.Namespace) -> int:
-    from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings
     from pdc_sfm.demo.queries import RESULTS, localize_in_map, open_map, table
-    from pdc_sfm.engine.run import MatchingSettings
-    from pdc_sfm.retrieval import RetrievalSettings
-    from pdc_sfm.settings import load_settings
+    from pdc_sfm.device import check_device
 
     unused = [f"--{name}" for name in ("model", "retrieval", "matches") if getattr(args, name) is not None]
     if unused or args.images is None:
         raise SettingsError(
             f"{', '.join(unused)} do not go with --map" if unused else "--map needs --images, the queries"
         )
-    own: dict[str, list[str]] = {"match": [], "retrieve": [], "": []}
-    for word in args.settings:
-        prefix = word.partition(".")[0]
-        own[prefix if prefix in own else ""].append(word.removeprefix(f"{prefix}.") if prefix in own else word)
-    matching = load_settings(MatchingSettings, None, own["match"])
-    same = [
-        f"{key}={value}" for key in ("weights", "device", "memory") if (value := getattr(matching, key)) is not None
-    ]
-    finding = load_settings(RetrievalSettings, None, [*same, *own["retrieve"]])
-    settings = load_settings(LocalizationSettings, args.config, own[""])
+    own = by_prefix(args.settings, ("match", "retrieve"))
+    matching, finding, settings = load_query_settings(args.config, own)
+    check_device(matching.device, matching.precision, matching.engine)
     mapped = open_map(args.map, args.database_images, args.features)
     with run_log(args.output / LOG):
         result, rows = localize_in_map(
@@ -138,6 +130,7 @@ def _in_map(args: argparse.Namespace) -> int:
             queries=args.queries,
             top=args.top,
             masks=args.masks,
+            rig=args.rig,
             matching=matching,
             finding=finding,
             settings=settings,

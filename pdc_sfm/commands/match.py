@@ -17,8 +17,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pdc_sfm.commands.common import add_settings
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.common import add_settings
+from pdc_sfm.commands.shared.paths import Paths
 
 if TYPE_CHECKING:
     from pdc_sfm.engine.run import MatchResult

@@ -10,8 +10,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pdc_sfm.commands.common import add_device, add_settings
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.common import add_device, add_settings
+from pdc_sfm.commands.shared.paths import Paths
 
 if TYPE_CHECKING:
     from pdc_sfm.matches.types import RawMatches

@@ -4,11 +4,14 @@
   sequential    each with the next --count images of its folder (video, photographs in order of names)
   covisibility  each with the --count images that share most points in a COLMAP model (--model)
   poses         each with the --count nearest cameras of a COLMAP model that look the same way
+  retrieval     each with the --count images that show most of the same, for large unordered collections; codes of the images are
+                kept beside the output (.counts), and more images cost only themselves
 
-For large unordered collections `pdc-sfm retrieve` finds similar images.
+`pdc-sfm retrieve` does the same for queries in another set of images, with all its settings.
 
 Examples:
   pdc-sfm pairs exhaustive --images photos/ --output pairs.txt
+  pdc-sfm pairs retrieval --images photos/ --output pairs.txt
   pdc-sfm pairs covisibility --images photos/ --model sfm/ --count 20 --output pairs-db-covis20.txt
 """
 
@@ -17,19 +20,32 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.paths import Paths
 from pdc_sfm.errors import FormatError, ImageError, SettingsError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=["exhaustive", "sequential", "covisibility", "poses"], help="see above")
+    parser.add_argument(
+        "kind", choices=["exhaustive", "sequential", "covisibility", "poses", "retrieval"], help="see above"
+    )
     parser.add_argument("--images", type=Path, required=True, help="folder of the images")
     parser.add_argument("--output", type=Path, required=True, help="the pair list to write")
     parser.add_argument("--count", type=int, help="pairs of each image: 10 for sequential, 20 for the others")
     parser.add_argument("--model", type=Path, help="COLMAP model, for covisibility and poses")
     parser.add_argument("--max-angle", type=float, default=30.0, help="poses: degrees between viewing directions")
     parser.add_argument("--quadratic", action="store_true", help="sequential: also 2, 4, 8, ... images further on")
-    parser.set_defaults(paths=Paths(images=("images",), models=("model",), files=("output",)))
+    parser.set_defaults(
+        paths=Paths(
+            images=("images",),
+            models=("model",),
+            files=("output",),
+            also=lambda args: (
+                [args.output.with_name(f"{args.output.stem}.retrieved{end}") for end in (".txt", ".json")]
+                if args.kind == "retrieval" and args.output.name
+                else []
+            ),
+        )
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,6 +78,8 @@ def _pairs(args: argparse.Namespace, names: list[str], count: int) -> list[tuple
         return exhaustive_pairs(names)
     if args.kind == "sequential":
         return sequential_pairs(names, count, args.quadratic)
+    if args.kind == "retrieval":
+        return _similar(args.images, names, args.output, count)
     if args.model is None:
         raise SettingsError(f"{args.kind} needs --model, a COLMAP model of these images")
     from pdc_sfm.colmap.io.covisibility import pairs_from_covisibility
@@ -71,3 +89,14 @@ def _pairs(args: argparse.Namespace, names: list[str], count: int) -> list[tuple
     if args.kind == "covisibility":
         return pairs_from_covisibility(model, count)
     return nearest_pose_pairs(model_poses(model), count, args.max_angle)
+
+
+def _similar(images: Path, names: list[str], output: Path, count: int) -> list[tuple[str, str]]:
+    from pdc_sfm.commands.retrieve import tell
+    from pdc_sfm.retrieval import RetrievalSettings, retrieve
+
+    place = output.with_name(f"{output.stem}.retrieved.txt")
+    finding = RetrievalSettings(best=0)  # the full network matches the pairs anyway
+    result = retrieve(images, names, names, place, count, finding, counts=output.with_suffix(".counts"))
+    tell(result)
+    return [(query, image.name) for query, found in result.found.items() for image in found]

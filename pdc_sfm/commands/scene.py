@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.common import add_settings
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.common import add_settings
+from pdc_sfm.commands.shared.paths import Paths
 from pdc_sfm.processes import core_count
 from pdc_sfm.progress import progress
 

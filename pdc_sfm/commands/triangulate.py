@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.mapping_arguments import add_mapping_arguments, tell
+from pdc_sfm.commands.shared.mapping_arguments import add_mapping_arguments, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,8 +1,9 @@
 """Look at a map: turn it in a browser, or write a picture of it.
 
 OUT is what `map`, `reconstruct` or `triangulate` wrote, or any COLMAP model. The page is one file and needs no network; --page
-keeps it, to look at later or elsewhere. --queries shows the poses that `localize` wrote beside it. Any other viewer
-opens points.ply in the model's folder.
+keeps it, to look at later or elsewhere. --queries shows the poses that `localize` wrote beside it. If `densify` made a
+cloud of the map, that is shown (--sparse: the map's own points). Any other viewer opens points.ply in the model's folder,
+and fused.ply in OUT/dense.
 
 Examples:
   pdc-sfm view outputs/photos
@@ -16,7 +17,7 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--azimuth", type=float, default=20.0, help="degrees the picture is turned to the side")
     parser.add_argument("--elevation", type=float, default=15.0, help="degrees the picture is taken from above")
     parser.add_argument("--size", type=int, nargs=2, default=(1280, 800), metavar=("WIDTH", "HEIGHT"))
+    parser.add_argument("--sparse", action="store_true", help="show the map's own points, not its dense cloud")
     parser.add_argument("--keep-outliers", action="store_true", help="show stray points in the picture too")
     parser.set_defaults(paths=Paths(models=("model",), inputs=("queries",), files=("page",), pictures=("output",)))
 
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     from pdc_sfm.report.view import write_view
 
     page = args.page or Path(tempfile.mkdtemp(prefix="pdc-sfm-")) / "view.html"
-    print(f"{write_view(args.model, page, args.queries)} -> {page}")
+    print(f"{write_view(args.model, page, args.queries, args.sparse)} -> {page}")
     if args.page is None and not webbrowser.open(page.as_uri()):
         print("no browser was found here: open that file in one")
 
@@ -52,13 +54,15 @@ def _draw(args: argparse.Namespace) -> None:
     from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers
     from pdc_sfm.colmap.render import draw, overview
     from pdc_sfm.errors import FormatError
+    from pdc_sfm.fusion.cloud import dense_cloud
     from pdc_sfm.images import write_image
 
     model = load_model(find_map(args.model).model)
-    points, colors = model_points(model)
+    cloud = None if args.sparse else dense_cloud(args.model)
+    points, colors = cloud or model_points(model)
     if len(points) == 0:
         raise FormatError(f"the model in {args.model} has no points to look at")
-    if not args.keep_outliers:
+    if not args.keep_outliers and cloud is None:
         keep = remove_outliers(points)
         points, colors = points[keep], colors[keep]
     poses = np.stack(list(model_poses(model).values()))

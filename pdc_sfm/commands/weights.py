@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pdc_sfm.colmap.io.models import SUMMARY, ReconstructionError
+from pdc_sfm.colmap.io.models import SUMMARY, MappingResult, ReconstructionError
+from pdc_sfm.colmap.io.rigs import Rigs, check_images, read_rig_file, rename_cameras, rig_entries
 from pdc_sfm.colmap.mapping.reconstruction import reconstruct
 from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.method import describe_matches
-from pdc_sfm.demo.photograph_pairs import choose_pairs
+from pdc_sfm.demo.panoramas import POSES, views_of_panoramas, write_panorama_poses
+from pdc_sfm.demo.photograph_pairs import choose_pairs, retrieved_pairs
 from pdc_sfm.demo.plan import MapPlan, make_plan, measure_pace
 from pdc_sfm.demo.settings import PhotographSettings, retrieval_settings
 from pdc_sfm.demo.table import empty_row, model_row
+from pdc_sfm.demo.videos import frames_of_videos
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
-from pdc_sfm.images import list_images, read_image
+from pdc_sfm.images import is_heif, list_images, read_image
 from pdc_sfm.matches.masks import Masks
+from pdc_sfm.media.heif import convert_to_jpeg, refuse_unreadable_heif
+from pdc_sfm.media.panoramas import RIG
 from pdc_sfm.paths import keep_apart
 from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
 from pdc_sfm.pixels import MIN_SIDE
 from pdc_sfm.processes import core_count
 from pdc_sfm.progress import progress
-from pdc_sfm.retrieval import retrieve
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json
 from pdc_sfm.settings import result_settings, to_dict
+from pdc_sfm.store.control import Control, read_control
 from pdc_sfm.store.pair_lists import Pair, write_pairs
+from pdc_sfm.store.positions import Positions, read_positions
 
 log = logging.getLogger(__name__)
 
@@ -39,49 +47,101 @@ FEWEST = 3  # photographs of a map
 
 
 def run_photographs(
-    images: Path | str,
+    images: Path | str | None,
     output: Path | str,
     settings: PhotographSettings | None = None,
     *,
+    videos: Sequence[Path | str] = (),
+    fps: float = 2.0,
     masks: Path | str | None = None,
+    rig: Path | str | None = None,
+    positions: Path | str | None = None,
+    control: Path | str | None = None,
+    panoramas: bool = False,
     match: ListMatcher | None = None,
     network: Any = None,
 ) -> RunFolder:
     """The map of a folder of photographs, with a report, beside SIFT's if that is asked for. Stopped, it goes on.
 
-    What lies under a mask of the folder `masks` is not matched (SIFT matches all).
+    Without a folder, its photographs are frames of `videos`, about `fps` of a second. What lies under a mask of the folder
+    `masks` is not matched (SIFT matches all). `rig` is a file of cameras that are fixed to each other (`colmap.io.rigs`).
+    Files of `positions` and `control` points bring it into metres.
+    With `panoramas`, the folder holds equirectangular images: views of them are mapped, and each gets one pose in panoramas.txt.
     """
-    settings, images, output = settings or PhotographSettings(), Path(images), Path(output)
+    settings, output, made_of = settings or PhotographSettings(), Path(output), None
+    if images is None:
+        made_of, images = frames_of_videos(videos, output / "frames", fps), output / "frames"
+    ahead: dict[str, str] = {}
+    if panoramas:
+        keep_apart(images=[images], folders=[output])
+        views, made_of = views_of_panoramas(Path(images), output / "views", settings)
+        ahead = {link_name(name): link_name(view) for name, view in views.items()}
+        images, rig = output / "views", output / "views" / RIG
+    images = Path(images)
     keep_apart(images=[images], folders=[output], replaced=[output / "images"])
     own = match is None
     match = match or engine_matcher(settings.match, masks=output / "masks" if masks is not None else None)
     names = _usable_names(images)
+    rigs = () if rig is None else rename_cameras(read_rig_file(rig), link_name)
     masking = Masks(masks) if masks is not None else None
     if masking is not None:
         keep_apart(images=[masking.folder], folders=[output], replaced=[output / "masks"])
         if unmasked := masking.missing(names):
             log.warning(unmasked)
+    read = read_positions(positions).of(names) if positions is not None else None
+    measured = read_control(control) if control is not None else None
     output.mkdir(parents=True, exist_ok=True)
     with exclusive(output / RECORD):
         folder = RunFolder(output)
         folder.begin("images", {"images": str(images.resolve()), **to_dict(settings)})
         chain = Chain(folder)
-        what = names if masking is None else [names, masking.digest()]
+        more = [*([made_of] if made_of else []), *([masking.digest()] if masking else [])]
+        what = [names, *more] if more else names
         chain.run("images", what, [folder / "images"], lambda: _link(images, names, folder, masking))
         if not _linked_to(images, folder):  # the photographs were moved: what was found in them holds
             _link(images, names, folder, masking)
         chosen = list_images(folder / "images")
+        check_images(rigs, chosen, f"the images of {images}")
         if own and len(chosen) > settings.exhaustive and not (folder / "matches.h5").is_file():
             pace = measure_pace(folder / "images", chosen, settings)
             log.info("%s", make_plan(chosen, output, settings, pace))
-        _pair_step(chain, chosen, settings, network)
+        known = _Known(folder, images, read, measured, rigs)
+        _pair_step(chain, chosen, settings, network, known)
         ours = describe_matching(settings.match, None, masking)
-        _map_steps(chain, folder.path, "", match, ours, settings)
+        _map_steps(chain, folder.path, "", match, ours, settings, known)
+        if panoramas:
+            found = (folder / POSES, folder / "sfm", ahead)
+            chain.run("panoramas", None, [folder / POSES], lambda: write_panorama_poses(*found))
         rows = [model_row("pdc_sfm", folder / "sfm", len(chosen))]
         if settings.sift:
-            rows.append(_sift(chain, len(chosen), settings))
+            rows.append(_sift(chain, len(chosen), settings, known))
         chain.finish(rows, settings.report)
     return folder
+
+
+class _Known:
+    """What was measured beside the photographs, under the names of their links."""
+
+    def __init__(
+        self, folder: RunFolder, images: Path, positions: Positions | None, control: Control | None, rigs: Rigs
+    ):
+        self.rigs = rigs
+        place, links = folder / "images", {}
+        for link in list_images(place) if positions or control else ():
+            if (place / link).is_symlink():
+                links[Path(os.readlink(place / link)).relative_to(images.resolve()).as_posix()] = link
+        # of others there is a JPEG
+        links |= (
+            {name: link_name(name, jpeg=True) for name in positions.places if is_heif(images / name)}
+            if positions
+            else {}
+        )
+        self.positions = positions.renamed(links) if positions else None
+        self.control = control.renamed(links) if control else None
+
+    def digests(self) -> list[dict[str, Any]]:
+        """What decides the result, for the record of steps."""
+        return [{**dataclasses.asdict(given), "source": ""} for given in (self.positions, self.control) if given]
 
 
 def plan_map(images: Path | str, output: Path | str, settings: PhotographSettings | None = None) -> MapPlan:
@@ -99,16 +159,20 @@ def _usable_names(images: Path) -> list[str]:
             f"{images} holds {found}: a map needs at least three overlapping photographs, as nothing checks the geometry of "
             "two (pdc-sfm pair A.jpg B.jpg matches two)"
         )
+    refuse_unreadable_heif(images, names)
     return names
 
 
 def _link(images: Path, names: list[str], folder: RunFolder, masks: Masks | None = None) -> str:
-    """Links to the readable images, under names that COLMAP's and hloc's lists can hold: they separate names by blanks."""
+    """Links to the readable images, under names that COLMAP's and hloc's lists can hold: they separate names by blanks.
+
+    What COLMAP cannot read, HEIC, becomes JPEG.
+    """
     target = folder / "images"
     shutil.rmtree(target, ignore_errors=True)
     shutil.rmtree(folder / "masks", ignore_errors=True)
     with ThreadPoolExecutor(core_count()) as pool, progress(None, "images", "image", len(names)) as bar:
-        problems = dict(zip(names, pool.map(lambda name: _problem(images / name, bar), names)))
+        problems = dict(zip(names, pool.map(lambda name: image_problem(images / name, bar), names)))
     good = [name for name in names if problems[name] is None]
     for name in names:
         if problems[name] is not None:
@@ -117,15 +181,20 @@ def _link(images: Path, names: list[str], folder: RunFolder, masks: Masks | None
         raise ImageError(f"{images} holds {len(good)} readable of {len(names)} images: at least three are needed")
     taken: set[str] = set()
     for name in good:
-        link = link_name(name)
-        while link.replace("/", "-") in taken:  # `/` and `-` are one in hloc's files
-            link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
-        taken.add(link.replace("/", "-"))
-        (target / link).parent.mkdir(parents=True, exist_ok=True)
-        (target / link).symlink_to(images.resolve() / name)
+        link = free_link(images, name, taken)
+        link_image(images / name, target / link)
         if masks is not None:
             link_mask(masks, name, folder / "masks", link)
     return f"{len(good)} of {len(names)} images of {images} can be read"
+
+
+def link_image(path: Path, link: Path) -> None:
+    """A link to an image, or a JPEG of one that COLMAP cannot read."""
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if is_heif(path):
+        convert_to_jpeg(path, link)
+    else:
+        link.symlink_to(path.resolve())
 
 
 def link_mask(masks: Masks, name: str, folder: Path, link: str) -> None:
@@ -139,16 +208,34 @@ def link_mask(masks: Masks, name: str, folder: Path, link: str) -> None:
 def _linked_to(images: Path, folder: RunFolder) -> bool:
     """Whether the links of a run lead to this folder."""
     links = (folder / "images" / name for name in list_images(folder / "images"))
-    return all(Path(os.readlink(link)).is_relative_to(images.resolve()) for link in links)
+    return all(Path(os.readlink(link)).is_relative_to(images.resolve()) for link in links if link.is_symlink())
 
 
-def link_name(name: str) -> str:
-    """A name that every list can hold: blanks, a leading #, bytes that are no text, each become `_`."""
+def link_name(name: str, jpeg: bool = False) -> str:
+    """A name that every list can hold: blanks, a leading #, bytes that are no text, each become `_`. `jpeg`: of its JPEG."""
     text = re.sub(r"[\s\0]|^[#\ufeff]", "_", name.encode("utf-8", "replace").decode("utf-8"))
+    text = f"{text.rpartition('.')[0]}.jpg" if jpeg else text
     return "/".join(part if part.strip(".") else "_" * len(part) for part in text.split("/"))
 
 
-def _problem(path: Path, bar: Any) -> str | None:
+def free_link(images: Path, name: str, taken: set[str]) -> str:
+    """The name of an image's link, which is then taken; `/` and `-` are one in hloc's files."""
+    link = link_name(name, jpeg=is_heif(images / name))
+    while link.replace("/", "-") in taken:
+        link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
+    taken.add(link.replace("/", "-"))
+    return link
+
+
+def tell_mapping(result: MappingResult) -> str:
+    """Warn of what is doubtful in a map, log its remarks; returns what to say of it."""
+    result.warn()
+    for line in result.remarks:
+        log.info(line)
+    return str(result.summary)
+
+
+def image_problem(path: Path, bar: Any) -> str | None:
     """What is wrong with an image, if anything."""
     try:
         shape = read_image(path).shape
@@ -161,28 +248,33 @@ def _problem(path: Path, bar: Any) -> str | None:
     return None
 
 
-def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, network: Any) -> None:
+def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, network: Any, known: _Known) -> None:
     images, output = chain.folder / "images", chain.folder / "pairs.txt"
     finding = retrieval_settings(settings)
 
     def find() -> list[Pair]:
-        masks = chain.folder / "masks"
-        more = {"masks": masks} if masks.is_dir() else {}
-        place = chain.folder / "retrieval.txt"
-        result = retrieve(images, names, names, place, settings.retrieved, finding, network=network, **more)
-        return [(query, image.name) for query, found in result.found.items() for image in found]
+        return retrieved_pairs(chain.folder.path, names, names, settings.retrieved, finding, network)
 
     def choose() -> str:
-        pairs, said = choose_pairs(images, names, settings, find)
+        pairs, said = choose_pairs(images, names, settings, find, known.rigs, known.positions)
         write_pairs(output, pairs)
         return said
 
-    how = [settings.exhaustive, settings.retrieved, settings.neighbors, settings.near, describe(finding)]
+    how: list[Any] = [settings.exhaustive, settings.retrieved, settings.neighbors, settings.near, describe(finding)]
+    how += [[camera.prefix for rig in known.rigs for camera in rig.cameras]] if known.rigs else []
+    if known.positions is not None and len(names) > settings.exhaustive:
+        how.append(dict(known.positions.places))
     chain.run("pairs", how, [output], choose, [chain.folder / "retrieval.counts"])
 
 
 def _map_steps(
-    chain: Chain, folder: Path, prefix: str, match: ListMatcher, matching: Any, settings: PhotographSettings
+    chain: Chain,
+    folder: Path,
+    prefix: str,
+    match: ListMatcher,
+    matching: Any,
+    settings: PhotographSettings,
+    known: _Known,
 ) -> None:
     """Match and reconstruct with one method."""
     images, pairs = chain.folder / "images", chain.folder / "pairs.txt"
@@ -193,18 +285,32 @@ def _map_steps(
         return describe_matches(pairs, features, matches)
 
     def mapped() -> str:
-        result = reconstruct(images, pairs, features, matches, sfm, settings.reconstruction)
-        result.warn()
-        return str(result.summary)
+        result = reconstruct(
+            images,
+            pairs,
+            features,
+            matches,
+            sfm,
+            settings.reconstruction,
+            rig=known.rigs,
+            positions=known.positions,
+            control=known.control,
+        )
+        return tell_mapping(result)
 
     chain.run(f"{prefix}match", matching, [features, matches], match_pairs, [folder / "matches.raw"])
-    chain.run(f"{prefix}reconstruct", result_settings(settings.reconstruction), [sfm / SUMMARY], mapped)
+    what = [
+        result_settings(settings.reconstruction),
+        *([rig_entries(known.rigs)] if known.rigs else []),
+        *known.digests(),
+    ]
+    chain.run(f"{prefix}reconstruct", what if len(what) > 1 else what[0], [sfm / SUMMARY], mapped)
 
 
-def _sift(chain: Chain, count: int, settings: PhotographSettings) -> dict[str, Any]:
+def _sift(chain: Chain, count: int, settings: PhotographSettings, known: _Known) -> dict[str, Any]:
     """The same pairs by SIFT."""
     try:
-        _map_steps(chain, chain.folder / "sift", "SIFT ", match_sift, "sift", settings)
+        _map_steps(chain, chain.folder / "sift", "SIFT ", match_sift, "sift", settings, known)
         row = model_row("SIFT", chain.folder / "sift" / "sfm", count)
     except ReconstructionError as error:  # the comparison fails, not the run
         log.warning("SIFT has no model: %s", error)

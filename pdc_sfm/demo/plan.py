@@ -1,27 +1,34 @@
-"""What a large folder will take, in hours and gigabytes, before it begins: measured on two of its photographs."""
+"""What a large folder will take, in hours and gigabytes, before it begins: measured on some of its pairs."""
 
 from __future__ import annotations
 
 import dataclasses
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pdc_sfm.demo.settings import PhotographSettings
 from pdc_sfm.images import read_photograph
 
-MATCH_BYTES = 20  # of the journal, a match (docs/scale.md)
-USUAL_MATCHES = 10_000  # of a pair; of most it has fewer (docs/scale.md)
-FILES = 1.5  # times as much, with the two files that are made of the journal
+MATCH_BYTES = 5  # of the journal, a match (docs/scale.md)
+FILES = 2.0  # times as much, with the two files that are made of the journal
+SAMPLES = 5  # pairs that are timed, of neighbors in name all over the folder
+LONGEST = 30.0  # seconds: with three pairs timed no more are
+COARSE = 0.034  # of a pair's time, what the 256-pixel branch of retrieval takes: 15 ms beside 438 (one core, 400 x 267 pixels)
+CODE = 0.25  # of an image's encoding, what retrieval's first stage takes: 256 x 256 of 512 x 512 pixels
 
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """Seconds on this machine."""
+    """On this machine, and of these photographs."""
 
-    encode: float  # of an image
-    pair: float  # of a pair
+    encode: float  # seconds of an image
+    pair: float  # seconds of a pair, the mean of those measured
+    matches: float = 10_000.0  # of a pair, the mean (docs/scale.md has 2,800 to 38,400)
+    slowest: float = 0.0  # seconds of a pair
+    measured: int = 0  # pairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,25 +37,28 @@ class MapPlan:
 
     images: int
     pairs: int  # at most
-    retrieved: int  # pairs that retrieval looks at in full
+    retrieved: int  # pairs that retrieval looks at in full,
+    coarse: int  # and in its 256-pixel branch
     pace: Pace
     free: int  # bytes of the disk
 
     @property
     def hours(self) -> float:
-        """Of one worker."""
-        looked_at = self.retrieved / 2  # in one direction
-        return (self.images * self.pace.encode * 2 + (self.pairs + looked_at) * self.pace.pair) / 3600
+        """Of one worker, for matching and for finding pairs."""
+        pairs = self.pairs + self.retrieved / 2 + COARSE * self.coarse  # retrieval looks in one direction
+        images = self.images * (1 + bool(self.retrieved) + CODE * bool(self.coarse))  # of each stage its own codes
+        return (images * self.pace.encode + pairs * self.pace.pair) / 3600
 
     @property
     def gigabytes(self) -> float:
-        """On the disk, at most."""
-        return FILES * MATCH_BYTES * USUAL_MATCHES * self.pairs / 1e9
+        """On the disk, if all pairs have as many matches as those measured."""
+        return FILES * MATCH_BYTES * self.pace.matches * self.pairs / 1e9
 
     def __str__(self) -> str:
+        timed = f", {self.pace.measured} measured, the slowest {self.pace.slowest:.2g} s" if self.pace.measured else ""
         line = (
             f"plan: {self.images:,} images, up to {self.pairs:,} pairs, about {_span(self.hours)} of matching here "
-            f"({self.pace.pair:.2g} s a pair) before the reconstruction, up to {self.gigabytes:.2g} GB of disk"
+            f"({self.pace.pair:.2g} s a pair{timed}) before the reconstruction, up to {self.gigabytes:.2g} GB of disk"
         )
         if self.gigabytes * 1e9 > self.free:
             line += f" where {self.free / 1e9:.2g} GB are free: make room, or set retrieved, neighbors and near lower"
@@ -62,28 +72,43 @@ def make_plan(names: list[str], output: Path, settings: PhotographSettings, pace
     there = next(place for place in (output.absolute(), *output.absolute().parents) if place.exists())
     free = shutil.disk_usage(there).free
     if count <= settings.exhaustive:
-        return MapPlan(count, most, 0, pace, free)
+        return MapPlan(count, most, 0, 0, pace, free)
     each = settings.retrieved + 2 * settings.neighbors + settings.near
-    looked_at = count * min(count - 1, max(settings.retrieve.best, settings.retrieved))
-    return MapPlan(count, min(most, count * each), looked_at, pace, free)
+    looked_at = count * min(count - 1, settings.retrieve.best)
+    coarse = count * min(count - 1, settings.retrieve.candidates)
+    if settings.retrieve.mode == "exhaustive":
+        looked_at, coarse = 2 * most, 0
+    return MapPlan(count, min(most, count * each), looked_at, coarse, pace, free)
 
 
 def measure_pace(images: Path, names: list[str], settings: PhotographSettings, matcher: Any = None) -> Pace:
-    """Seconds of the network for two photographs; what is done once is done before."""
+    """Times of neighbors in name, which mostly show the same, as pairs that are chosen do; what is done once is done before."""
     if matcher is None:
         from pdc_sfm.matcher import PairSettings, load_matcher
 
         s = settings.match
         chosen = PairSettings(s.dense, s.select, s.snap)
         matcher = load_matcher(s.weights, chosen, s.device, s.precision, s.codes)
-    photographs = [read_photograph(images / name) for name in names[:2]]
-    codes = [matcher.encode(photograph, name) for photograph, name in zip(photographs, names)]
-    matcher.match(*codes)
-    start = time.monotonic()
-    codes[1] = matcher.encode(photographs[1], names[1])
-    encoded = time.monotonic()
-    matcher.match(*codes)
-    return Pace(encoded - start, time.monotonic() - encoded)
+    places = sorted({round(k * (len(names) - 2) / max(1, SAMPLES - 1)) for k in range(SAMPLES)})
+    encodings, pairs, matches = [], [], []
+    begun = time.monotonic()
+    for k in (places[0], *places):  # the first twice
+        codes = []
+        for name in names[k : k + 2]:
+            photograph, start = read_photograph(images / name), time.monotonic()
+            codes.append(matcher.encode(photograph, name))
+            encodings.append(time.monotonic() - start)
+        start = time.monotonic()
+        matches.append(len(matcher.match(*codes)))
+        pairs.append(time.monotonic() - start)
+        if len(pairs) > 3 and time.monotonic() - begun > LONGEST:
+            break
+    timed = pairs[1:]
+    return Pace(_mean(encodings[2:]), _mean(timed), _mean(matches[1:]), max(timed), len(timed))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _span(hours: float) -> str:

@@ -16,21 +16,35 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_of_exif, camera_parameters, read_camera_list
-from pdc_sfm.colmap.io.maps import find_map
+from pdc_sfm.colmap.io.frame import MapFrame, read_frame
+from pdc_sfm.colmap.io.maps import find_map, has_model
 from pdc_sfm.colmap.io.models import has_metres, load_model
-from pdc_sfm.colmap.localization.localize_sfm import LocalizationResult, LocalizationSettings, localize
+from pdc_sfm.colmap.io.results import pose_line
+from pdc_sfm.colmap.io.rigs import Rigs
+from pdc_sfm.colmap.localization.localize_sfm import (
+    LocalizationResult,
+    LocalizationSettings,
+    judge_queries,
+    localize,
+)
+from pdc_sfm.colmap.localization.probability import PoseProbability
 from pdc_sfm.colmap.types import Camera, Reconstruction, Rigid3d
-from pdc_sfm.demo.photographs import link_mask, link_name
+from pdc_sfm.demo.photographs import link_image, link_mask, link_name
+from pdc_sfm.demo.query_pairs import choose_pairs
+from pdc_sfm.demo.query_rigs import SOURCE, query_frames, read_query_rigs, rig_intrinsics
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import FormatError, ImageError, UserError
 from pdc_sfm.files import exclusive, write_text
-from pdc_sfm.images import list_images, read_image
+from pdc_sfm.images import is_heif, list_images, read_image
 from pdc_sfm.matches.masks import Masks
+from pdc_sfm.media.heif import refuse_unreadable_heif
 from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
 from pdc_sfm.pipeline.steps import Steps
+from pdc_sfm.pixels import Size
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import result_settings
+from pdc_sfm.store.pair_lists import read_retrieval
 
 RESULTS = "results.txt"
 EXIF, EXIF_SIGMA = "EXIF", 0.03  # its focal lengths are whole millimetres, of about 28, and phones crop pictures
@@ -58,11 +72,14 @@ class Row:
     reason: str  # why it is not localized
     probability: float | None = None  # of being right
     doubt: str = ""  # why its pose may be wrong, and what to do
+    place: tuple[float, float, float] | None = None  # latitude, longitude and altitude, in a map that knows its origin
 
 
 def open_map(folder: Path | str, images: Path | None = None, features: Path | None = None) -> Map:
     """The files of a map; `images` and `features` where it does not know them, or they were moved."""
     found = find_map(folder)
+    if not has_model(found.model):
+        raise FormatError(f"{folder} holds no model: give the folder that map, reconstruct or triangulate wrote")
     images, features = images or found.images, features or found.features
     if images is None or not Path(images).is_dir():
         where = f"at {images}" if images else "known"
@@ -86,32 +103,37 @@ def localize_in_map(
     finding: RetrievalSettings | None = None,
     settings: LocalizationSettings | None = None,
     masks: Path | str | None = None,
+    rig: Path | str | None = None,
     match: ListMatcher | None = None,
     network: Any = None,
 ) -> tuple[LocalizationResult, dict[str, Row]]:
     """Poses of the photographs in `images`, in `output`/results.txt; and what became of each.
 
-    `queries` is a list of intrinsics; other photographs take those of the map's camera of their size, or of EXIF. `masks` are
-    those of the photographs: what they cover is not matched.
+    Images of the map are matched with a query, best first, until its pose is sure (`settings.sure`), `top` at most:
+    `output`/pairs.txt. `queries` is a list of intrinsics; other photographs take those of the map's camera of their size, or
+    of EXIF. `masks` are those of the photographs: what they cover is not matched. `rig` is a file of cameras that are fixed to
+    each other: what they took at one moment gets one pose, in `output`/frames.txt.
     """
     images, output = Path(images), Path(output)
-    matching, finding = matching or MatchingSettings(), finding or RetrievalSettings()
+    matching, finding = matching or MatchingSettings(), finding or RetrievalSettings(best=0)
     settings, masking = settings or LocalizationSettings(), Masks(masks) if masks is not None else None
     match = match or engine_matcher(matching, masks=Path(output) / "masks" if masking else None)
     model = load_model(mapped.model)
     database = sorted(model.image(i).name for i in model.reg_image_ids())
     listed = None if queries is None else read_camera_list(queries)
     links = _links(list(listed) if listed else list_images(images), images, database)
-    cameras, sources = _cameras(links, images, listed, model)
+    rigs = () if rig is None else read_query_rigs(rig, mapped.model, links, images)
     output.mkdir(parents=True, exist_ok=True)
-    folder, pairs, features, matches = (
-        output / name for name in ("images", "retrieval.txt", "features.h5", "matches.h5")
+    folder, retrieved, pairs, features, matches = (
+        output / name for name in ("images", "retrieval.txt", "pairs.txt", "features.h5", "matches.h5")
     )
     with exclusive(output / RESULTS):
         _link(
             folder, {**{name: mapped.images / name for name in database}, **{v: images / k for k, v in links.items()}}
         )
         _link_masks(masking, links, output / "masks")
+        read = {name: folder / link if is_heif(images / name) else images / name for name, link in links.items()}
+        cameras, sources = _cameras(links, read, listed, model, rigs)
         usable = [link for name, link in links.items() if link in cameras]
         steps = Steps(output)
         what = {"database": database, "queries": usable, "top": top, "settings": describe(finding)}
@@ -120,28 +142,44 @@ def localize_in_map(
 
         def find() -> None:
             more = {"masks": output / "masks"} if masking else {}
-            retrieve(folder, usable, database, pairs, top, finding, network=network, **more)
+            retrieve(folder, usable, database, retrieved, top, finding, network=network, **more)
+
+        guessed = {link: EXIF_SIGMA for name, link in links.items() if sources[name] == EXIF}
+        chosen = settings if has_metres(mapped.model) else dataclasses.replace(settings, unit=settings.unit or "depth")
+
+        def match_some(some: Path) -> None:
+            for path in (features, matches):  # of another round: made anew, of all that is matched so far
+                path.unlink(missing_ok=True)
+            match(folder, some, features, matches, mapped.features)
+
+        def judge(some: Path) -> Mapping[str, PoseProbability | None]:
+            match_some(some)
+            asked = {link: cameras[link] for link in read_retrieval(some)}
+            return judge_queries(model, asked, some, features, matches, chosen, guessed)
 
         def match_queries() -> None:
-            match(folder, pairs, features, matches, mapped.features)
+            choose_pairs(read_retrieval(retrieved), pairs, judge, chosen)
+            match_some(pairs)
 
         if usable:
-            steps.run("retrieve", what, [pairs], find, counts)
-        if usable and pairs.read_text(encoding="utf-8").strip():
-            steps.run("match", describe_matching(matching, None, masking), [features, matches], match_queries, raw)
+            steps.run("retrieve", what, [retrieved], find, counts)
+        if usable and retrieved.read_text(encoding="utf-8").strip():
+            how = {**describe_matching(matching, None, masking), "until": result_settings(chosen)}
+            steps.run("match", how, [pairs, features, matches], match_queries, raw)
             log.info("localize ...")
-            chosen = (
-                settings if has_metres(mapped.model) else dataclasses.replace(settings, unit=settings.unit or "depth")
-            )
-            guessed = {link: EXIF_SIGMA for name, link in links.items() if sources[name] == EXIF}
             target = output / "localization.txt"
-            result = localize(model, cameras, pairs, features, matches, target, chosen, focal_sigmas=guessed)
+            frames = query_frames(rigs, {name: link for name, link in links.items() if link in cameras})
+            more: dict[str, Any] = {"focal_sigmas": guessed, "frames": list(frames.values())}
+            result = localize(model, cameras, pairs, features, matches, target, chosen, **more)
         else:
             result = LocalizationResult(
                 {}, dict.fromkeys(usable, "no image of the map has a confident match"), (), {}, ()
             )
-        rows = {name: _row(link, result, sources[name]) for name, link in links.items()}
+        frame = read_frame(mapped.model)
+        rows = {name: _row(link, result, sources[name], frame) for name, link in links.items()}
         poses = {name: result.poses[link] for name, link in links.items() if link in result.poses}
+        if rigs:
+            _write_frames(output / "frames.txt", query_frames(rigs, links), result)
         _write(output, poses, rows, result_settings(settings))
     return result, rows
 
@@ -153,6 +191,8 @@ def table(rows: Mapping[str, Row]) -> str:
     for name, row in rows.items():
         right = "-" if row.probability is None else f"{row.probability:.2f}"
         said = f"{row.camera}; doubtful: {row.doubt}" if row.doubt else row.camera
+        if row.place is not None:
+            said = f"{row.place[0]:.7f} {row.place[1]:.7f} {row.place[2]:.1f} m; {said}"
         lines.append(
             f"{name:<{width}} {row.inliers if row.localized else '-':>8} {right if row.localized else '-':>6}  "
             f"{said if row.localized else row.reason}"
@@ -167,13 +207,14 @@ def _links(names: list[str], images: Path, database: list[str]) -> dict[str, str
     absent = [name for name in names if not (images / name).is_file()]
     if absent:
         raise ImageError(f"{len(absent)} listed queries are not in {images} (first: {absent[0]})")
+    refuse_unreadable_heif(images, names)
     prefix, taken, links = "query", set(), {}
     while any(
         name.startswith((f"{prefix}/", f"{prefix}-")) for name in database
     ):  # `/` and `-` are one in hloc's files
         prefix += "_"
     for name in names:
-        link = link_name(name).replace("/", "_")
+        link = link_name(name, jpeg=is_heif(images / name)).replace("/", "_")
         while link in taken:
             link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
         taken.add(link)
@@ -188,8 +229,10 @@ def _link(folder: Path, files: Mapping[str, Path]) -> None:
         raise ImageError(f"{len(absent)} images of the map are missing (first: {absent[0]}): give --database-images")
     shutil.rmtree(folder, ignore_errors=True)
     for name, path in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).symlink_to(path.resolve())
+        try:
+            link_image(path, folder / name)
+        except ImageError:  # said of this query alone, by who reads it
+            (folder / name).symlink_to(path.resolve())
 
 
 def _link_masks(masks: Masks | None, links: Mapping[str, str], folder: Path) -> None:
@@ -204,13 +247,20 @@ def _link_masks(masks: Masks | None, links: Mapping[str, str], folder: Path) -> 
 
 
 def _cameras(
-    links: Mapping[str, str], images: Path, listed: Mapping[str, Camera] | None, model: Reconstruction
+    links: Mapping[str, str],
+    files: Mapping[str, Path],
+    listed: Mapping[str, Camera] | None,
+    model: Reconstruction,
+    rigs: Rigs,
 ) -> tuple[dict[str, Camera], dict[str, str]]:
     """Intrinsics by link, and where they are from or why there are none by name."""
     cameras, sources = {}, {}
     for name, link in links.items():
         try:
-            camera, sources[name] = (listed[name], "the list") if listed else _intrinsics(images / name, model)
+            if listed:
+                camera, sources[name] = listed[name], "the list"
+            else:
+                camera, sources[name] = _intrinsics(files[name], model, name, rigs)
         except UserError as error:
             sources[name] = str(error)
             continue
@@ -218,10 +268,16 @@ def _cameras(
     return cameras, sources
 
 
-def _intrinsics(path: Path, model: Reconstruction) -> tuple[Camera, str]:
-    """Of the map's cameras of the image's size, if they agree with each other and with EXIF; else of EXIF."""
+def _intrinsics(path: Path, model: Reconstruction, name: str, rigs: Rigs) -> tuple[Camera, str]:
     height, width = read_image(path).shape[:2]
-    said = camera_of_exif(path)
+    if (given := rig_intrinsics(rigs, name, (width, height))) is not None:
+        return given, SOURCE
+    return intrinsics_of((width, height), camera_of_exif(path), model)
+
+
+def intrinsics_of(size: Size, said: Camera | None, model: Reconstruction) -> tuple[Camera, str]:
+    """Of the map's cameras of an image's size, if they agree with each other and with what EXIF said; else those."""
+    width, height = size
     if said is not None and (said.width, said.height) != (width, height):
         said = None
     same = [camera for camera in model.cameras.values() if (camera.width, camera.height) == (width, height)]
@@ -245,20 +301,31 @@ def _focal_length(camera: Camera) -> float:
     return float(np.mean([values[key] for key in FOCAL_LENGTHS if key in values]))
 
 
-def _row(link: str, result: LocalizationResult, source: str) -> Row:
+def _row(link: str, result: LocalizationResult, source: str, frame: MapFrame | None) -> Row:
     if link in result.poses and link not in result.fallback:
-        said = result.probabilities.get(link), result.doubts.get(link, "")
-        return Row(True, result.inliers.get(link, 0), source, "", *said)
+        said, place = (result.probabilities.get(link), result.doubts.get(link, "")), None
+        if frame is not None and frame.origin is not None:
+            center = result.poses[link].inverse().translation
+            latitude, longitude, altitude = frame.geographic(np.asarray(center)[None])[0].tolist()
+            place = latitude, longitude, altitude
+        return Row(True, result.inliers.get(link, 0), source, "", *said, place)
     known = link in result.failed
     return Row(False, result.inliers.get(link, 0), source if known else "", result.failed.get(link, source))
 
 
+def _write_frames(path: Path, frames: Mapping[str, Mapping[str, Rigid3d]], result: LocalizationResult) -> None:
+    """`moment qw qx qy qz tx ty tz` a line: rig from world, of the moments whose images got one pose."""
+    lines = []
+    for moment, images in sorted(frames.items()):
+        found = [pose.inverse() * result.poses[link] for link, pose in images.items() if link in result.poses]
+        if len(found) == len(images) and all(np.allclose(one.matrix(), found[0].matrix()) for one in found):
+            lines.append(pose_line(link_name(moment), found[0]))
+    write_text(path, "".join(lines))
+
+
 def _write(output: Path, poses: Mapping[str, Rigid3d], rows: Mapping[str, Row], settings: Any) -> None:
     """results.txt as hloc writes it, with names relative to the folder of queries; results.json: what became of each."""
-    lines = []
-    for name, pose in poses.items():
-        numbers = (*pose.rotation.quat[[3, 0, 1, 2]], *pose.translation)
-        lines.append(" ".join((link_name(name), *(repr(float(n)) for n in numbers))) + "\n")
+    lines = [pose_line(link_name(name), pose) for name, pose in poses.items()]
     write_json(
         output / "results.json", {"settings": settings, "queries": {k: dataclasses.asdict(v) for k, v in rows.items()}}
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings
 from pdc_sfm.engine.run import MatchingSettings
+from pdc_sfm.media.panoramas import PanoramaSettings
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.scenes.settings import SceneSettings
 from pdc_sfm.settings import load_settings, require
@@ -18,9 +20,13 @@ SIZES = (
     "scene.database=24",
     "scene.day_queries=8",
     "scene.night_queries=8",
-    "retrieve.best=12",
     "match.tracks.max_keypoints=8192",
 )
+
+
+def to_be_matched() -> RetrievalSettings:
+    """Retrieval without the full network, which matches what is retrieved anyway."""
+    return RetrievalSettings(best=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +38,7 @@ class DemoSettings:
     max_angle: float = 60.0  # degrees between their viewing directions
     retrieved: int = 8  # database images matched with each query
     match: MatchingSettings = dataclasses.field(default_factory=MatchingSettings)
-    retrieve: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)
+    retrieve: RetrievalSettings = dataclasses.field(default_factory=to_be_matched)
     triangulation: TriangulationSettings = dataclasses.field(default_factory=TriangulationSettings)
     localization: LocalizationSettings = dataclasses.field(default_factory=LocalizationSettings)
     sift: bool = True  # the same by SIFT, for comparison
@@ -49,12 +55,13 @@ class PhotographSettings:
     """A folder of photographs from pictures to a model."""
 
     exhaustive: int = 60  # up to so many photographs all pairs are matched; of more, for each photograph
-    retrieved: int = 20  # those that share most confident matches with it,
+    retrieved: int = 20  # those that retrieval expects to share most matches with it,
     neighbors: int = 5  # the next in name, and the next in time (EXIF),
     near: int = 10  # and the nearest (EXIF's GPS)
     match: MatchingSettings = dataclasses.field(default_factory=MatchingSettings)
-    retrieve: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)
+    retrieve: RetrievalSettings = dataclasses.field(default_factory=to_be_matched)
     reconstruction: ReconstructionSettings = dataclasses.field(default_factory=ReconstructionSettings)
+    panoramas: PanoramaSettings = dataclasses.field(default_factory=PanoramaSettings)
     sift: bool = False  # the same pairs by SIFT, for comparison
     report: bool = True  # write report.html at the end
 
@@ -65,7 +72,16 @@ class PhotographSettings:
         require(self.retrieved >= 1, f"retrieved={self.retrieved} must be at least 1")
 
 
-def retrieval_settings(settings: DemoSettings | PhotographSettings) -> RetrievalSettings:
+class MatchingRun(Protocol):
+    """Settings of a run that matches and retrieves."""
+
+    @property
+    def match(self) -> MatchingSettings: ...
+    @property
+    def retrieve(self) -> RetrievalSettings: ...
+
+
+def retrieval_settings(settings: MatchingRun) -> RetrievalSettings:
     """Retrieval with the network that matches, unless it has its own."""
     own = settings.retrieve
     return dataclasses.replace(own, weights=own.weights or settings.match.weights, device=settings.match.device)

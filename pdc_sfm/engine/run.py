@@ -132,7 +132,8 @@ def match_pairs(
     made_by = _made_by(settings, matcher, given) | ({"masks": masking.digest()} if masking else {})
     recorded = {**made_by, "tracks": to_dict(settings.tracks)}
     uncertainty = functools.partial(_uncertainty, settings)
-    outputs = Outputs(features, matches, recorded, settings.tracks, references, uncertainty)
+    covered = masking.covered if masking else None
+    outputs = Outputs(features, matches, recorded, settings.tracks, references, uncertainty, covered)
     with open_raw_store(raw, made_by, overwrite=overwrite == "all", wait=wait) as store:
         loop = LoopReport()
         if any(pair not in store for pair in unique):

@@ -31,7 +31,8 @@ class Export:
 
     model: Reconstruction
     folder: Path
-    source: Path  # the map's own folder
+    source: Path  # of the model
+    map: Path  # the map's own folder, which may hold the model's
 
     def views(self) -> Iterator[tuple[str, Camera, np.ndarray]]:
         """Name, camera and cam_from_world (3, 4) of the registered images, in the order of their names."""

@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
+from pdc_sfm.colmap.io.frame import read_frame, write_frame
 from pdc_sfm.colmap.io.maps import find_map
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.io.undistortion import undistort
@@ -36,12 +37,13 @@ def export_map(folder: Path | str, to: str, output: Path | str, images: Path | s
     """
     output, form, found = Path(output), find_format(to), find_map(folder)
     model = load_model(found.model)
+    export = Export(model, output, found.model, Path(folder))
     if not model.num_reg_images():
         raise FormatError(f"the model in {found.model} has no image with a pose: there is nothing to export")
     lies = Path(images) if images is not None else found.images
     if form.images is not None:
-        lies = _checked_images(Export(model, output, found.model), lies)
-    for name, _, _ in Export(model, output, found.model).views():
+        lies = _checked_images(export, lies)
+    for name, _, _ in export.views():
         if any(mark in name for mark in form.separators):
             raise FormatError(f"{to} separates by {form.separators!r}, and the image {name} has one: rename it")
     keep_apart(images=[lies] if lies is not None else [], models=[found.model], inputs=[folder], folders=[output])
@@ -49,11 +51,11 @@ def export_map(folder: Path | str, to: str, output: Path | str, images: Path | s
     cameras = [model.camera(model.image(image_id).camera_id) for image_id in model.reg_image_ids()]
     undistorted = form.images is not None and not all(map(form.holds, cameras))
     with exclusive(output), atomic_folder(output, RECORD) as partial:
+        export = dataclasses.replace(export, folder=partial)
         if lies is not None and form.images is not None:
-            export = _with_images(Export(model, partial, found.model), form, lies, undistorted)
-        else:
-            export = Export(model, partial, found.model)
+            export = _with_images(export, form, lies, undistorted)
         said = form.write(export)
+        write_frame(partial, read_frame(found.model))  # all formats keep the map's coordinates
         record = {"format": to, "map": str(Path(folder).absolute()), "undistorted": undistorted, "holds": said}
         write_json(partial / RECORD, record | {"versions": versions()})
     return ExportedMap(output, said, undistorted)

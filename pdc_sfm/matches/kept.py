@@ -16,24 +16,31 @@ from pdc_sfm.matches.select import SelectSettings, scaled_distance
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 
+NONE = -1.0  # the score of what is no match
+
 
 def pack(forward: Field, backward: Field | None, settings: SelectSettings) -> Tensor:
     """(B, 3, h, w): where each cell lies in the query, x and y in original pixels, and its score; -1 if it is no match."""
-    keep = forward.valid
     if settings.needs_cycle:
         assert backward is not None  # `needs_both` says so
         distance = scaled_distance(settings.cyclic_distance, forward.reference_size)
         error = cyclic_error(forward, backward)  # infinite where it is not valid
         keep = error < distance
+    else:
+        keep = forward.valid > 0
     if settings.confidence == "probability":
-        scores = forward.confidence_within(settings.radius)
-        keep = keep & (scores > settings.threshold)
+        confidence = forward.confidence_within(settings.radius)
+        scores = F.threshold(confidence, settings.threshold, NONE)
     else:
         scores = 1 - error / distance
+    none = on_device((NONE,), scores.device)
     block = max(1, settings.stride // forward.stride)
     if block > 1:
-        keep = keep & best_of_blocks(torch.where(keep, scores, 0.0), block)
-    return torch.cat((forward.query_points(), torch.where(keep, scores, on_device((-1.0,), scores.device))), 1)
+        keep = keep & best_of_blocks(torch.where(keep, scores, none), block)
+    packed = scores.new_empty((len(scores), 3, *scores.shape[-2:]))
+    forward.query_points(out=packed[:, :2])
+    torch.where(keep, scores, none, out=packed[:, 2:])
+    return packed
 
 
 def best_of_blocks(scores: Tensor, block: int) -> Tensor:

@@ -28,8 +28,13 @@ class ListMatcher(Protocol):
 
 
 def query_settings(settings: MatchingSettings) -> MatchingSettings:
-    """As they are for a map, for its queries: their points need not be shared by several images, so that all stay, and exact."""
-    return dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
+    """As they are for a map, for its queries: their points need not be shared by several images, so that all stay, and exact.
+
+    Each has many images to be found by: what only windows of one show is not searched for, unless that is asked for.
+    """
+    tracks = dataclasses.replace(settings.tracks, max_keypoints=None)
+    dense = dataclasses.replace(settings.dense, windows=bool(settings.dense.windows))
+    return dataclasses.replace(settings, dense=dense, tracks=tracks)
 
 
 def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None, masks: Path | None = None) -> ListMatcher:

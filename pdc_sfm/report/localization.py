@@ -59,9 +59,7 @@ def retrieval(run: Run) -> Section:
     if (run.folder / "retrieval.json").is_file():
         content = run.json("retrieval.json")
         unmatched = content.get("unmatched", [])
-        lists |= {
-            query: [(row[0], f"{row[1]:,} matches") for row in rows] for query, rows in content["queries"].items()
-        }
+        lists |= {query: [(row[0], _counted(row[1])) for row in rows] for query, rows in content["queries"].items()}
     for query, rows in list(lists.items())[:MOST_QUERIES]:
         try:
             section.content += _strip(run, query, rows)
@@ -72,6 +70,11 @@ def retrieval(run: Run) -> Section:
     if len(lists) > MOST_QUERIES:
         section.content += f"<p class=note>{len(lists) - MOST_QUERIES} more queries are not shown.</p>"
     return section
+
+
+def _counted(matches: int | None) -> str:
+    """Matches that ranked an image; none were counted of one that the first stages chose alone."""
+    return "" if matches is None else f"{matches:,} matches"
 
 
 def _strip(run: Run, query: str, rows: list[tuple[str, str]]) -> str:

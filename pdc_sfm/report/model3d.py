@@ -17,7 +17,8 @@ from pdc_sfm.evaluation.measures.poses import camera_center
 from pdc_sfm.report.html import Section, picture
 from pdc_sfm.report.run_data import Missing, Run
 
-MOST_POINTS = 40_000
+MOST_POINTS = 40_000  # of a model that are drawn,
+MOST_DENSE = 150_000  # and of a dense cloud
 PICTURE = (1200, 700)
 
 
@@ -26,15 +27,17 @@ def model_section(run: Run) -> Section:
     return section_of_model(run.model, _query_poses(run))
 
 
-def section_of_model(model: Reconstruction, queries: dict[str, np.ndarray]) -> Section:
-    """The same of any model; `queries` are cam_from_world (3, 4) by name."""
+def section_of_model(
+    model: Reconstruction, queries: dict[str, np.ndarray], dense: tuple[np.ndarray, np.ndarray] | None = None
+) -> Section:
+    """The same of any model; `queries` are cam_from_world (3, 4) by name, `dense` points and colors to show for its own."""
     poses = model_poses(model)
-    points, colors = model_points(model)
+    points, colors = dense or model_points(model)
     if len(points) == 0 or not poses:
         raise Missing(f"the model has {len(points)} points and {len(poses)} cameras")
-    keep = np.flatnonzero(remove_outliers(points))
+    keep = np.arange(len(points)) if dense else np.flatnonzero(remove_outliers(points))
     stacked = np.stack(list(poses.values()))
-    shown = np.sort(np.random.default_rng(0).permutation(keep)[:MOST_POINTS])
+    shown = np.sort(np.random.default_rng(0).permutation(keep)[: MOST_DENSE if dense else MOST_POINTS])
     world = upright(stacked)
     drawn, centers = points[shown] @ world.T, camera_center(np.stack([*poses.values(), *queries.values()])) @ world.T
     seen = frame(points[keep] @ world.T, centers)

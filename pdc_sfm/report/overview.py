@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 from pdc_sfm.errors import UserError
-from pdc_sfm.report.html import Markup, Section, table, text, tiles
+from pdc_sfm.pictures import tile
+from pdc_sfm.report.html import Markup, Section, figure, table, text, tiles
 from pdc_sfm.report.run_data import Missing, Run
 from pdc_sfm.store.pair_lists import read_pairs
 
+THUMB = 220  # pixels of the longer side of an image in doubt
 MOST_LOST = 30  # images named that the model lacks
 SUMMARY = "summary.json"  # of the model
 
@@ -45,7 +47,20 @@ def _verdict(run: Run) -> str:
     parts = f"<p>Parts that hold together:</p><ol>{parts}</ol>" if parts else ""
     images = f"<p>In doubt: {text(_some(verdict['images']))}</p>" if verdict["images"] else ""
     title = "This map is doubtful" if verdict["kind"] == "doubtful" else "This map falls apart"
-    return f'<div class="verdict alarm"><h3>{title}</h3><ul>{reasons}</ul>{images}{parts}</div>'
+    shown = _doubted_pairs(run, verdict.get("pairs", []))
+    return f'<div class="verdict alarm"><h3>{title}</h3><ul>{reasons}</ul>{shown}{images}{parts}</div>'
+
+
+def _doubted_pairs(run: Run, pairs: list[list[str]]) -> str:
+    """The pairs in question as pictures: whether two things look alike is seen at once."""
+    shown = []
+    for what, first, second in pairs:
+        try:
+            sheet = tile([[run.thumb(name, THUMB) for name in (first, second)]])
+        except UserError:
+            continue
+        shown.append(figure(sheet, f"{what}: {first} - {second}"))
+    return f'<div class="pairs">{"".join(shown)}</div>' if shown else ""
 
 
 def _some(names: list[str]) -> str:

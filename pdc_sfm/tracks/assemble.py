@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 
 from pdc_sfm.errors import OtherSettingsError
 from pdc_sfm.files import remove_leftovers
@@ -39,6 +40,7 @@ class Outputs:
     tracks: TrackSettings
     references: tuple[Path, ...] = ()  # feature files whose keypoints are only assigned to
     uncertainty: Callable[[Size], float] | None = None  # pixels to which keypoints of an image of this size are known
+    covered: Callable[[str, np.ndarray], np.ndarray] | None = None  # which points (N, 2) of an image lie under its mask
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def aggregate(
             run,
             pool,
             outputs.uncertainty,
+            outputs.covered,
         )
         count = (write_flow_tracks if outputs.tracks.rule == "flow" else write_hloc_tracks)(job)
         write_record(feature_file, {"runs": [*(r for r in runs if r != run), run]})

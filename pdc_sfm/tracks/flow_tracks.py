@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,27 +20,31 @@ from pdc_sfm.tracks.fusion import (
     PropagatedKeypoints,
     TrackPoints,
     add_new,
+    assigned,
     confirmed,
-    each_propagated,
     fuse_tracks,
     image_order,
 )
 from pdc_sfm.tracks.hloc_tracks import IMAGES_AHEAD, OPEN_IMAGES, Job, link_all, vote
-from pdc_sfm.tracks.propagation import propagate
+from pdc_sfm.tracks.query_keypoints import REACH, DatabaseMatches, QueryKeypoints, bring, query_keypoints
 from pdc_sfm.tracks.settings import TrackSettings
 from pdc_sfm.tracks.spill_cache import SpillCache
 from pdc_sfm.tracks.threads import Awaited
 from pdc_sfm.tracks.voting import VotedKeypoints
 
-REACH = 0.02  # of the larger side: no match farther away tells where a point goes
-
 
 def write_flow_tracks(job: Job) -> int:
     """Write keypoints and matches. Returns the number of matches."""
-    carrier, order, total = _Carrier(job), image_order(job.done, job.fixed), 0
+    carrier, total = _Carrier(job), 0
+    queries = [name for name, pairs in carrier.pairs_of.items() if name not in job.fixed and job.is_query(name, pairs)]
+    asked = set(queries)
+    order = [name for name in image_order(job.done, job.fixed) if name not in asked]
     seen = job.threads.map(carrier.look_at, order, IMAGES_AHEAD)
     for i, (name, view) in enumerate(zip(progress(order, "tracks", "image"), seen)):
         total += carrier.add(name, view, order[i + 1 : i + 1 + IMAGES_AHEAD])
+    placed = job.threads.map(carrier.place_query, queries, IMAGES_AHEAD)
+    for name, keypoints in zip(progress(queries, "queries", "image"), placed):
+        total += carrier.add_query(name, keypoints)
     for name in job.free():
         if name not in carrier.pairs_of:  # an image none of whose pairs could be matched
             job.write_keypoints(name, np.zeros((0, 2)), np.zeros(0), None)
@@ -63,11 +67,11 @@ def spacing(points: np.ndarray, size: Size, settings: TrackSettings) -> float:
 
 
 @dataclass(frozen=True)
-class _View:
+class _VotedView:
     """What the raw matches alone say of an image."""
 
     size: Size
-    votes: VotedKeypoints  # where keypoints may begin; none in a query
+    votes: VotedKeypoints  # where keypoints may begin
     distance: float  # no two keypoints nearer than this
 
 
@@ -82,21 +86,19 @@ class _Carrier:
         self.known = SpillCache(Path(job.match_file.filename).parent, OPEN_IMAGES)
         self.coming: dict[tuple[str, str], Awaited[PropagatedKeypoints]] = {}  # (from, into): begun early
         self.waiting = {name: len(pairs) for name, pairs in self.pairs_of.items()}
-        self.fixed = functools.lru_cache(OPEN_IMAGES)(self._read_fixed)
+        self.fixed_points = functools.lru_cache(OPEN_IMAGES)(self._read_fixed)
         self.fixed_tracks: dict[str, int] = {}
 
-    def look_at(self, name: str) -> _View:
+    def look_at(self, name: str) -> _VotedView:
         """Let an image's matches vote: needs nothing of the images before."""
         job, settings, pairs = self.job, self.job.settings, self.pairs_of[name]
         size = job.size_of(name, pairs)
         assert size is not None  # an image in the order has a pair
-        if job.is_query(name, pairs):
-            return _View(size, VotedKeypoints.none(), 0)
         rule = settings.max_error, settings.cell_size, settings.min_score
         votes = job.threads.compute(vote, job.raw.part(pairs), name, pairs, *rule)
-        return _View(size, votes, spacing(votes.points, size, settings))
+        return _VotedView(size, votes, spacing(votes.points, size, settings))
 
-    def add(self, name: str, view: _View, following: Sequence[str]) -> int:
+    def add(self, name: str, view: _VotedView, following: Sequence[str]) -> int:
         """Do one image: its keypoints, and its matches with all images before it. Returns the number of matches.
 
         What it gives to the `following` images begins early, as soon as they are following.
@@ -114,7 +116,8 @@ class _Carrier:
         job.write_keypoints(name, image.points, image.scores, view.size)
         total = 0
         for pair, source in zip(known, propagated):
-            matches, scores = confirmed(source, image, job.settings.max_error)
+            rule = assigned if _other(pair, name) in job.fixed else confirmed
+            matches, scores = rule(source, image, job.settings.max_error)
             write_matches(job.match_file, *pair, matches if pair[1] == name else matches[:, ::-1], scores)
             self.written.add(pair)
             total += len(matches)
@@ -122,23 +125,36 @@ class _Carrier:
                 self._forget(end)
         return total
 
-    def _keypoints(self, name: str, view: _View, propagated: list[PropagatedKeypoints]) -> TrackPoints:
+    def place_query(self, name: str) -> QueryKeypoints:
+        """The keypoints of an image that is matched to fixed ones only: needs nothing of other images."""
+        job, pairs = self.job, self.pairs_of[name]
+        points = [self.fixed_points(_other(pair, name)) for pair in pairs]
+        return job.threads.compute(_place_query, job.raw.part(pairs), name, pairs, points, job.settings)
+
+    def add_query(self, name: str, keypoints: QueryKeypoints) -> int:
+        """Write what was found of it. Returns the number of matches."""
+        pairs = self.pairs_of[name]
+        keypoints = keypoints.select(self.job.free_points(name, keypoints.points))
+        self.job.write_keypoints(name, keypoints.points, keypoints.scores, self.job.size_of(name, pairs))
+        for pair, (matches, scores) in zip(pairs, keypoints.matches):
+            write_matches(self.job.match_file, *pair, matches if pair[0] == name else matches[:, ::-1], scores)
+            self.written.add(pair)
+        return sum(len(matches) for matches, _ in keypoints.matches)
+
+    def _keypoints(self, name: str, view: _VotedView, propagated: list[PropagatedKeypoints]) -> TrackPoints:
         count = self.job.settings.max_keypoints
-        if self.job.is_query(name, self.pairs_of[name]):
-            return add_new(each_propagated(propagated), VotedKeypoints.none(), 0, 0, count)
         image = add_new(fuse_tracks(propagated, view.distance), view.votes, self.tracks, view.distance, count)
         self.tracks += len(view.votes)
-        return image
+        return image.select(self.job.free_points(name, image.points))
 
     def _propagated(self, other: str, name: str) -> Awaited[PropagatedKeypoints]:
         """The keypoints of an image before in this one: begun early, unless they are fixed, which are numbered now."""
         found = self.coming.pop((other, name), None)
-        return found or self._begin(other, name, self.known[other] if other in self.known else self.fixed(other))
+        return found or self._begin(other, name, self.known[other] if other in self.known else self._fixed(other))
 
     def _begin(self, other: str, name: str, image: TrackPoints) -> Awaited[PropagatedKeypoints]:
         job, pair = self.job, (other, name)
-        min_score = 0.0 if job.is_query(name, self.pairs_of[name]) else job.settings.min_score
-        return job.threads.begin(_bring, job.raw.part([pair]), pair, min_score, image.points, image.tracks)
+        return job.threads.begin(_bring, job.raw.part([pair]), pair, job.settings.min_score, image.points, image.tracks)
 
     def _is_known(self, name: str) -> bool:
         return name in self.known or name in self.job.fixed
@@ -148,21 +164,31 @@ class _Carrier:
         if not self.waiting[name]:
             self.known.drop(name)
 
-    def _read_fixed(self, name: str) -> TrackPoints:
-        points = FeatureFile(self.job.feature_file).keypoints(name).points
+    def _fixed(self, name: str) -> TrackPoints:
+        """Keypoints that stay as they are, numbered when they are first used."""
+        points = self.fixed_points(name)
         if name not in self.fixed_tracks:
             self.fixed_tracks[name] = self.tracks
             self.tracks += len(points)
         tracks = self.fixed_tracks[name] + np.arange(len(points))
         return TrackPoints(points, np.ones(len(points), np.float32), tracks)
 
+    def _read_fixed(self, name: str) -> np.ndarray:
+        return FeatureFile(self.job.feature_file).keypoints(name).points
+
 
 def _bring(raw: RawStore, pair: Pair, min_score: float, points: np.ndarray, tracks: np.ndarray) -> PropagatedKeypoints:
     """Keypoints of the first image of a pair, with their tracks, in its second."""
-    reach = REACH * max(raw.sizes(pair)[0])
-    order = np.argsort(tracks)  # in this order neighbors come together, and are found sooner
-    found = propagate(raw.read(pair).above(min_score), points[order], reach)
-    return PropagatedKeypoints(tracks[order][found.index], replace(found, index=order[found.index]))
+    return bring(DatabaseMatches(raw.sizes(pair)[0], points, raw.read(pair).above(min_score)), tracks)
+
+
+def _place_query(
+    raw: RawStore, name: str, pairs: Sequence[Pair], points: Sequence[np.ndarray], settings: TrackSettings
+) -> QueryKeypoints:
+    """The keypoints of a query, from its raw matches with images of these keypoints."""
+    ordered = [(_other(pair, name), name) for pair in pairs]
+    images = [DatabaseMatches(raw.sizes(pair)[0], own, raw.read(pair)) for pair, own in zip(ordered, points)]
+    return query_keypoints(images, settings)
 
 
 def _other(pair: Pair, name: str) -> str:

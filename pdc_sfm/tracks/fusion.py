@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdc_sfm.tracks.propagation import Propagated
-from pdc_sfm.tracks.spatial import far_from, radius_nms
+from pdc_sfm.tracks.spatial import RadiusIndex, far_from, radius_nms
 from pdc_sfm.tracks.voting import VotedKeypoints, strongest_first
 
 ROUNDS = 5  # of reweighting
+SAME_POINT = 0.25  # of the error that a match may have: half a pixel, within which tracks are placed
 LONGEST_TABLE = 32  # entries for each number that is looked up
 
 
@@ -34,6 +35,10 @@ class TrackPoints:
 
     def __len__(self) -> int:
         return len(self.tracks)
+
+    def select(self, kept: np.ndarray) -> TrackPoints:
+        """Those of a mask (K,)."""
+        return self if kept.all() else TrackPoints(self.points[kept], self.scores[kept], self.tracks[kept])
 
     @functools.cached_property
     def by_track(self) -> tuple[np.ndarray, np.ndarray]:
@@ -130,6 +135,19 @@ def confirmed(source: PropagatedKeypoints, image: TrackPoints, max_error: float)
     good = np.flatnonzero(x * x + y * y <= max(max_error, source.propagated.tolerance) ** 2)
     matches = np.stack((source.propagated.index[here[good]], found[good]), 1).astype(np.int32)
     return matches, source.propagated.scores[here[good]]
+
+
+def assigned(source: PropagatedKeypoints, image: TrackPoints, max_error: float) -> tuple[np.ndarray, np.ndarray]:
+    """As `confirmed`, of an earlier image whose keypoints are fixed: each is a track by itself, though other fixed images show
+    the same point. Those that are propagated to one place share the keypoint there, of each image the nearest.
+    """
+    distance = SAME_POINT * max(max_error, source.propagated.tolerance)
+    found = RadiusIndex(image.points, distance).of(source.propagated.points)
+    here = np.flatnonzero(found >= 0)
+    away = np.linalg.norm(image.points[found[here]] - source.propagated.points[here], axis=1)
+    here = here[np.argsort(away, kind="stable")]
+    here = here[np.unique(found[here], return_index=True)[1]]
+    return np.stack((source.propagated.index[here], found[here]), 1).astype(np.int32), source.propagated.scores[here]
 
 
 def image_order(pairs: Sequence[tuple[str, str]], done: Collection[str] = ()) -> list[str]:

@@ -44,6 +44,11 @@ class Job:
     run: str
     threads: Threads
     uncertainty: Callable[[Size], float] | None = None  # pixels to which keypoints of an image of this size are known
+    covered: Callable[[str, np.ndarray], np.ndarray] | None = None  # which points (N, 2) of an image lie under its mask
+
+    def free_points(self, name: str, points: np.ndarray) -> np.ndarray:
+        """(N,) bool: points of an image that no mask covers. Averaging may move one across a mask's border."""
+        return np.ones(len(points), bool) if self.covered is None else ~self.covered(name, points)
 
     def is_query(self, name: str, pairs: Sequence[Pair]) -> bool:
         """Whether a free image is matched to fixed ones only, as in localization."""
@@ -82,7 +87,7 @@ def write_hloc_tracks(job: Job) -> int:
     def keypoints_of(name: str) -> VotedKeypoints:
         sizes = (0, 0) if name in exact else (settings.max_error, settings.cell_size)
         votes = job.threads.compute(vote, job.raw.part(pairs_of[name]), name, pairs_of[name], *sizes)
-        return votes.best(settings.max_keypoints)
+        return votes.select(job.free_points(name, votes.points)).best(settings.max_keypoints)
 
     found = job.threads.map(keypoints_of, free, IMAGES_AHEAD)
     for name, keypoints in zip(progress(free, "keypoints", "image"), found):

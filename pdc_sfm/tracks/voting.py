@@ -34,6 +34,10 @@ class VotedKeypoints:
     def none() -> VotedKeypoints:
         return VotedKeypoints(np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
 
+    def select(self, kept: np.ndarray) -> VotedKeypoints:
+        """Those of a mask (K,)."""
+        return self if kept.all() else VotedKeypoints(self.points[kept], self.scores[kept])
+
     def best(self, count: int | None) -> VotedKeypoints:
         """The `count` of highest score, highest first, earlier ones first among equals; None keeps all as they are."""
         if count is None:

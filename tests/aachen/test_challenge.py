@@ -1,16 +1,19 @@
 """The challenge, from a dataset folder to the file one uploads."""
 
+import json
 import shutil
 
 import numpy as np
 import pycolmap
 import pytest
 from aachen_folder import DATABASE, NIGHT, exact_matcher, write_dataset
+from scipy.spatial.transform import Rotation
 
 from pdc_sfm.aachen.challenge import ChallengeSettings, run_challenge
 from pdc_sfm.aachen.dataset import AachenDataset, LayoutError
 from pdc_sfm.colmap.io.models import load_model, model_poses
 from pdc_sfm.colmap.io.results import read_poses
+from pdc_sfm.colmap.mapping.registration import triangulate_database
 from pdc_sfm.errors import FormatError
 from pdc_sfm.evaluation.measures.poses import pose_error
 
@@ -53,6 +56,20 @@ def test_poses_and_intrinsics_of_the_reference_stay(finished):
         if image.name in [*DATABASE, *NIGHT]:
             kept = model.camera(image.camera_id).params
             np.testing.assert_allclose(kept, scene.cameras[image.name].params, rtol=1e-12)
+
+
+def test_the_map_says_whether_the_poses_agree_with_the_matches(finished, tmp_path, said):
+    scene, dataset, output, _ = finished
+    assert json.loads((output / "sfm_database" / "summary.json").read_text())["verdict"]["kind"] == "consistent"
+    model = load_model(output / "sfm_empty")
+    for number, frame in enumerate(model.frames.values()):  # 3 degrees each, about axes of their own
+        turn = Rotation.from_rotvec(np.radians(3) * np.eye(3)[number % 3]).as_matrix()
+        frame.rig_from_world = pycolmap.Rigid3d(turn @ frame.rig_from_world.matrix())
+    (tmp_path / "off").mkdir()
+    model.write(tmp_path / "off")
+    triangulate_database(tmp_path / "off", output / "database.db", dataset.images, tmp_path / "sfm")
+    assert json.loads((tmp_path / "sfm" / "summary.json").read_text())["verdict"]["kind"] == "doubtful"
+    assert any(line.startswith("doubtful: the known poses contradict") for line in said())
 
 
 def test_ids_are_those_of_the_database(finished):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from pdc_sfm.cli import VERBS, main
+from pdc_sfm.images import write_image
 
 HEAVY = ("torch", "cv2", "h5py", "pycolmap", "scipy", "matplotlib", "numpy")
 
@@ -40,3 +42,13 @@ def test_an_unknown_verb_is_refused(capsys):
         main(["mach"])
     assert stop.value.code == 2
     assert "invalid choice: 'mach'" in capsys.readouterr().err
+
+
+def test_an_option_that_is_given_as_a_setting_is_named(tmp_path, capsys):
+    for name in ("a.png", "b.png"):
+        write_image(tmp_path / name, np.zeros((32, 32, 3), np.uint8))
+    words = ["pair", str(tmp_path / "a.png"), str(tmp_path / "b.png"), "--output", str(tmp_path / "c.png")]
+    assert main([*words, "device=cpu"]) == 2
+    assert capsys.readouterr().err.rstrip().endswith("; --device is an option")
+    assert main([*words, "devise=cpu"]) == 2
+    assert "option" not in capsys.readouterr().err

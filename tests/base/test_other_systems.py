@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from fake_matcher import write_images
 from readme_commands import ROOT
 
-from pdc_sfm.errors import BusyError
+from pdc_sfm.errors import BusyError, StorageError
 from pdc_sfm.files import exclusive, write_text
 
 BARE = """
@@ -66,3 +67,11 @@ def test_a_lock_refuses_a_second_owner_and_is_free_again_afterwards(tmp_path):
             pass
     with exclusive(tmp_path / "x"):
         write_text(tmp_path / "x", "mine")
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self").is_dir(), reason="needs a folder in which nothing can be made: Linux's /proc"
+)
+def test_where_nothing_can_be_written_nobody_else_is_blamed():
+    with pytest.raises(StorageError, match="nothing can be written in /proc"), exclusive("/proc/x"):
+        pass

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 
+import cv2
 import pytest
 from readme_commands import ROOT, blocks, inline
 
@@ -18,7 +19,7 @@ from pdc_sfm.aachen.challenge_files import write_challenge_files
 from pdc_sfm.aachen.dataset import AachenDataset
 from pdc_sfm.cli import VERBS, main
 from pdc_sfm.files import write_text
-from pdc_sfm.images import write_image
+from pdc_sfm.images import read_image, write_image
 from pdc_sfm.scenes import Camera, SceneSettings, build_scene, plan_shots, render_image, write_aachen
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -53,7 +54,10 @@ SMALL = {
     "scene": "width=96 height=72 database=2 day_queries=0 night_queries=0 sky_directions=3 shadow_texel=0.3",
     "report": "",
     "view": "",
+    "frames": "",
+    "map panoramas/": None,  # tests/media runs it
     "map": "match.dense.min_side=256 report=false",
+    "extend": "match.dense.min_side=256 report=false",
     "demo": "match.dense.min_side=256 report=false",
 }
 DONE = (0, 1)  # 1: something was left out, which small pictures may well cause
@@ -66,10 +70,12 @@ def folder(tmp_path_factory):
     scene = build_scene(TOWN)
     shot = plan_shots(TOWN, scene.taken)[0]
     right, down, forward = shot.camera.cam_from_world[:, :3]
-    for number in range(4):  # a few steps to the side, looking at the same house
+    for number in range(5):  # a few steps to the side, looking at the same house
         eye, target = shot.camera.center + (2.0 * number - 3.0) * right, shot.camera.center + 18.0 * forward
         camera = Camera.looking(eye, target, shot.camera.size, shot.camera.focal)
-        write_image(folder / "photos" / f"{number}.jpg", render_image(scene, camera, shot.conditions, number).image)
+        place = folder / ("photos" if number < 4 else "new")
+        write_image(place / f"{number}.jpg", render_image(scene, camera, shot.conditions, number).image)
+    write_text(folder / "gps.csv", "name x y z\n" + "".join(f"{k}.jpg {2.0 * k - 3.0} 0 0\n" for k in range(4)))
     for name, number in (("a.jpg", 0), ("b.jpg", 1), ("A.jpg", 2), ("B.jpg", 3)):
         shutil.copy(folder / "photos" / f"{number}.jpg", folder / name)
     size, focal = shot.camera.size, shot.camera.focal
@@ -79,6 +85,11 @@ def folder(tmp_path_factory):
     shutil.copy(folder / "photos" / "0.jpg", folder / "queries" / "new.jpg")
     write_text(folder / "database.txt", "1.jpg\n2.jpg\n3.jpg\n")
     write_challenge_files(AachenDataset(write_aachen(folder / "datasets" / "aachen", TOWN, "1.1"), "1.1"))
+    photos = [read_image(folder / "photos" / f"{number}.jpg") for number in range(4)]
+    video = cv2.VideoWriter(str(folder / "walk.mp4"), cv2.VideoWriter_fourcc(*"mp4v"), 2, photos[0].shape[1::-1])
+    for photo in photos:
+        video.write(photo[..., ::-1])
+    video.release()
     (folder / "configs").symlink_to(ROOT / "configs")
     return folder
 
@@ -99,7 +110,7 @@ def run(line: str) -> None:
     if words[0] == "make":
         planned = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=True)
         assert planned.stdout.strip()
-    elif words[:2] == ["pip", "install"] and words[2] in (".", "pdc_sfm[train]"):
+    elif words[:2] == ["pip", "install"] and words[2] in (".", "pdc_sfm[train]", "pdc-sfm[heic]"):
         pass  # test_presets.py builds a wheel and looks into it
     elif words[0] == "python":
         ask_for_help(words[1])

@@ -121,6 +121,7 @@ VERBS = {
     "retrieve": ["pdc_sfm.retrieval.settings:RetrievalSettings"],
     "reconstruct": ["pdc_sfm.colmap.mapping.reconstruction:ReconstructionSettings"],
     "triangulate": ["pdc_sfm.colmap.mapping.triangulation:TriangulationSettings"],
+    "panoramas": ["pdc_sfm.media.panoramas:PanoramaSettings"],
     "localize": ["pdc_sfm.colmap.localization.localize_sfm:LocalizationSettings"],
     "scene": ["pdc_sfm.scenes.settings:SceneSettings", "pdc_sfm.scenes.settings:WorldSettings"],
     "demo": ["pdc_sfm.demo.settings:demo_settings", "pdc_sfm.demo.settings:PhotographSettings"],

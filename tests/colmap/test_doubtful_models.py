@@ -10,7 +10,7 @@ import pytest
 from projections import Scene, look_at, write_features, write_images, write_matches, write_pairs
 
 from pdc_sfm.cli import main as cli
-from pdc_sfm.colmap.io.cameras import INTRINSIC_LIMITS, intrinsic_limits, make_camera
+from pdc_sfm.colmap.io.cameras import INTRINSIC_LIMITS, CameraSettings, intrinsic_limits, make_camera
 from pdc_sfm.colmap.io.models import ReconstructionError, Verdict, summarize
 from pdc_sfm.colmap.mapping import mappers, reconstruction, triangulation
 from pdc_sfm.colmap.mapping.mappers import drop_bad_images
@@ -113,6 +113,26 @@ def test_without_retry_a_model_with_cameras_that_cannot_be_is_doubted(tmp_path):
     settings = ReconstructionSettings(refine_keypoints=False, retry=False)
     result = reconstruct(**photographs(tmp_path, "straight ahead"), settings=settings)
     assert any("4 of 4 cameras cannot be" in line and "58.9 times" in line for line in result.verdict.reasons)
+
+
+KNOWN = CameraSettings(params=(600, 320, 240, 0.02), mode="per_image")
+
+
+def test_focal_lengths_that_leave_what_is_known_of_them_are_held(tmp_path):
+    settings = ReconstructionSettings(refine_keypoints=False, camera=KNOWN)
+    result = reconstruct(**photographs(tmp_path, "straight ahead"), settings=settings)
+    assert {tuple(camera.params) for camera in result.model.cameras.values()} == {KNOWN.params}
+    assert any("focal lengths are those of EXIF, or as given" in line for line in result.remarks)
+    assert result.verdict.kind == "consistent"
+
+
+def test_without_retry_a_focal_length_that_left_what_is_known_of_it_is_doubted(tmp_path):
+    settings = ReconstructionSettings(refine_keypoints=False, retry=False, camera=KNOWN)
+    result = reconstruct(**photographs(tmp_path, "straight ahead"), settings=settings)
+    (line,) = result.verdict.reasons
+    assert "focal lengths left what EXIF or camera.params say" in line
+    off = max(result.model.cameras.values(), key=lambda camera: max(camera.params[0] / 600, 600 / camera.params[0]))
+    assert f"went from 600 to {off.params[0]:.0f} px" in line
 
 
 def test_a_model_whose_images_see_next_to_no_points_is_refused(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from projections import make_scene
 
 from pdc_sfm.colmap.io.cameras import rays_of
-from pdc_sfm.colmap.localization.pose_refinement import inverse_variance, refine_pose
+from pdc_sfm.colmap.localization.pose_refinement import inverse_variance, refine_pose, refine_rig_pose
 from pdc_sfm.evaluation.measures.poses import pose_error
 
 LOSS_SCALE = 1.0  # COLMAP's own
@@ -66,3 +66,18 @@ def test_confidence_says_the_variance():
     confidence = (1 - np.exp(-np.sqrt(2) / sigma)) ** 2  # Eq. 7 with R = 1
     np.testing.assert_allclose(inverse_variance(confidence), 1 / sigma**2, rtol=1e-9)
     assert np.isfinite(inverse_variance(np.array([0.0, 1.0]))).all()
+
+
+def test_a_rig_of_one_camera_is_that_camera_and_of_two_finds_the_pose():
+    rng = np.random.default_rng(5)
+    points = rng.uniform(-3, 3, (60, 3)) + np.array([0, 0, 8])
+    true = pycolmap.Rigid3d(pycolmap.Rotation3d(np.array([0.02, -0.03, 0.01])), np.array([0.1, -0.2, 0.3]))
+    start = pycolmap.Rigid3d(pycolmap.Rotation3d(np.array([0.0, 0, 0])), np.array([0.0, 0, 0]))
+    weights, focal = np.ones(60), np.full(60, 500.0)
+    side = pycolmap.Rigid3d(pycolmap.Rotation3d(np.array([0.0, 0.6, 0.1])), np.array([-0.5, 0.1, 0.2]))
+    for second in (pycolmap.Rigid3d(), side):
+        poses = [pycolmap.Rigid3d()] * 30 + [second] * 30
+        local = np.concatenate([(poses[0] * true) * points[:30], (second * true) * points[30:]])
+        turns, shifts = np.stack([p.rotation.matrix() for p in poses]), np.stack([p.translation for p in poses])
+        found = refine_rig_pose(start, (turns, shifts), local[:, :2] / local[:, 2:], points, weights, focal, 100.0)
+        assert np.abs(found.matrix() - true.matrix()).max() < 1e-6

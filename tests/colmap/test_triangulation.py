@@ -69,7 +69,7 @@ def test_output_holds_model_database_cloud_and_summary(inputs):
     result = triangulate(**arguments, settings=TriangulationSettings(keep_outliers=True))
     files = {p.name for p in arguments["output"].iterdir()}
     assert files == {"cameras.bin", "images.bin", "points3D.bin", "rigs.bin", "frames.bin", "database.db", "points.ply",
-                     "summary.json"}  # fmt: skip
+                     "summary.json", "frame.json"}  # fmt: skip
     points, colors = read_ply(arguments["output"] / "points.ply")
     assert len(points) == result.summary.points
     red, blue = colors[:, 0] > 150, colors[:, 2] > 150

@@ -1,6 +1,7 @@
 """A map says so when it is wrong: parts joined by a patch, images that strong pairs contradict, known poses that are off."""
 
 import dataclasses
+import itertools
 import json
 
 import numpy as np
@@ -13,6 +14,7 @@ from pdc_sfm.cli import main as cli
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, cell_numbers, explained_matches, weigh_pairs
 from pdc_sfm.colmap.mapping.links import connected_parts, find_links
+from pdc_sfm.colmap.mapping.parts import separate_parts
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.colmap.mapping.verdict import judge_links
@@ -57,7 +59,7 @@ def test_a_right_map_is_consistent_and_says_so(tmp_path, capsys):
     assert cli(["reconstruct", *words(arguments), "--strict", "refine_keypoints=false"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("the map is consistent")
     said = json.loads((arguments["output"] / "summary.json").read_text())["verdict"]
-    assert said == {"kind": "consistent", "reasons": [], "images": [], "parts": []}
+    assert said == {"kind": "consistent", "reasons": [], "images": [], "parts": [], "pairs": []}
 
 
 def moved(scene: Scene, names, model: pycolmap.Reconstruction) -> pycolmap.Reconstruction:
@@ -142,9 +144,23 @@ def test_what_one_pair_contradicts_is_said_once(model_and_database):
     verdict = judge_links(model, [*pairs, evidence(first, fourth, 300, 0.0)])
     assert verdict.kind == "doubtful"
     (line,) = verdict.reasons
+    shares = [f"{cells / (64 * 48):.0%} of the picture" for cells in (400, 300)]
     assert (
-        f"the map follows {HERE[1]} - {HERE[2]} (400 cells) and contradicts {HERE[0]} - {HERE[3]} (300 cells)" in line
+        f"the map follows {HERE[1]} - {HERE[2]} ({shares[0]}) and contradicts {HERE[0]} - {HERE[3]} ({shares[1]})"
+        in line
     )
+    assert verdict.pairs == (("the map follows", HERE[1], HERE[2]), ("it contradicts", HERE[0], HERE[3]))
+
+
+@pytest.mark.parametrize(("explained", "kind"), [(0.98, "consistent"), (0.85, "doubtful")])
+def test_a_map_that_explains_the_pairs_it_follows_in_part_only_is_doubtful(model_and_database, explained, kind):
+    model, _ = model_and_database(make_scene(HERE, points=600, vary=0))
+    ids = sorted(model.reg_image_ids())
+    pairs = [evidence(a, b, 900, explained) for a, b in itertools.combinations(ids, 2)]
+    small = evidence(ids[0], ids[3], 60, 0.0)  # says nothing of the pairs that it follows
+    verdict = judge_links(model, [*pairs, small])
+    assert verdict.kind == kind
+    assert all("explains only 85% of the matches of the pairs it follows" in line for line in verdict.reasons)
 
 
 def test_where_images_have_few_keypoints_fewer_cells_prove_a_link():
@@ -200,8 +216,12 @@ def test_one_known_pose_that_is_off_is_named(tmp_path):
     assert off.verdict.images == (names[2],)
 
 
+def names_of(model) -> set[str]:
+    return {model.image(image_id).name for image_id in model.reg_image_ids()}
+
+
 def places(model) -> set[str]:
-    return {model.image(image_id).name.rstrip("0123.png") for image_id in model.reg_image_ids()}
+    return {name.rstrip("0123.png") for name in names_of(model)}
 
 
 def test_two_places_that_share_a_poster_become_two_models(tmp_path, capsys):
@@ -215,6 +235,30 @@ def test_two_places_that_share_a_poster_become_two_models(tmp_path, capsys):
     assert {frozenset(places(model)) for model in models} == {frozenset({"here"}), frozenset({"there"})}
     verdict = json.loads((arguments["output"] / "summary.json").read_text())["verdict"]
     assert sorted(map(len, verdict["parts"])) == [4, 4]
+
+
+def test_a_single_image_that_only_a_poster_ties_is_left_out_and_the_rest_is_judged_by_itself(tmp_path):
+    scene = two_places()
+    near = [(a, b) for a, b in scene.pairs() if not {a, b} & set(THERE[1:])]  # of the other place one image
+    result = reconstruct(**files(scene, tmp_path, near), settings=QUICK)
+    assert places(result.model) == {"here"}
+    assert any(line.startswith(f"not registered, unproven: {THERE[0]}; ") for line in result.remarks)
+    assert result.verdict.kind == "consistent"
+    joined = dataclasses.replace(QUICK, split_weak_links=False)
+    result = reconstruct(**{**files(scene, tmp_path / "joined", near), "output": tmp_path / "whole"}, settings=joined)
+    assert places(result.model) == {"here", "there"}
+    assert result.verdict.kind == "falls apart"
+
+
+def test_images_of_one_place_are_no_part_of_their_own(model_and_database):
+    scene = make_scene(HERE, points=1500, vary=0)
+    for kind in (scene.poses, scene.cameras, scene.visible, scene.keypoints):  # two of the same place
+        kind[HERE[1]] = kind[HERE[0]]
+    model, database = model_and_database(scene)
+    model = pycolmap.triangulate_points(model, database, database.parent, database.parent)
+    ids = {image.name: image.image_id for image in model.images.values()}
+    pairs = [evidence(ids[HERE[0]], ids[HERE[1]], 900), evidence(ids[HERE[2]], ids[HERE[3]], 800)]
+    assert [names_of(part) for part in separate_parts(model, pairs)] == [{HERE[2], HERE[3]}]
 
 
 def test_without_the_split_the_joined_map_is_said_to_fall_apart(tmp_path):

@@ -15,6 +15,7 @@ COMMANDS = {
     "report": ["report", "out"],
     "demo": ["demo", "--output", "out"],
     "map": ["map", "photos", "--output", "out"],
+    "extend": ["extend", "--map", "map", "--images", "photos", "--output", "out"],
     "demo --images": ["demo", "--images", "photos", "--output", "out"],
     "train run": ["train", "run", "--photos", "photos", "--output", "out"],
     "train finetune": [
@@ -29,7 +30,7 @@ COMMANDS = {
     "evaluate scene": ["evaluate", "scene", *EVALUATE],
     "evaluate megadepth": ["evaluate", "megadepth", "--data", "photos", *EVALUATE],
 }  # fmt: skip
-PREFIX = {"demo": "match.", "map": "match.", "demo --images": "match.", "localize --map": "match."}
+PREFIX = {"demo": "match.", "map": "match.", "extend": "match.", "demo --images": "match.", "localize --map": "match."}
 SAID = {
     "cuda": "device=cuda: this torch",
     "cuda:7": "device=cuda:7: this torch",

@@ -38,12 +38,17 @@ COMMANDS = {
     "triangulate": ["triangulate", "--model", "model", *MAPPING],
     "localize": ["localize", "--model", "model", "--queries", "*.list", "--retrieval", "pairs.txt", *FILES, "--output", "OUT"],
     "view": ["view", "model", "--output", "OUT"],
+    "densify": ["densify", "--map", "model", "--images", "photos", "--output", "OUT"],
     "export": ["export", "--map", "model", "--to", "splats", "--images", "photos", "--output", "OUT"],
     "aachen localize": ["aachen", "localize", *AACHEN, "--retrieval", "pairs.txt"],
     "aachen challenge": ["aachen", "challenge", *AACHEN],
     "scene": ["scene", "--output", "OUT"],
     "scene --kind": ["scene", "--kind", "room", "--photos", "photos", "--output", "OUT"],
+    "frames": ["frames", "walk.mp4", "--output", "OUT"],
+    "panoramas": ["panoramas", "photos", "--output", "OUT"],
     "map": ["map", "photos", "--output", "OUT"],
+    "map --video": ["map", "--video", "walk.mp4", "--output", "OUT"],
+    "extend": ["extend", "--map", "model", "--images", "photos", "--output", "OUT"],
     "demo": ["demo", "--images", "photos", "--output", "OUT"],
     "report": ["report", "OUT"],
     "train run": ["train", "run", *TRAIN, "--model", "model", "--images", "photos", "--scene", "scene"],
@@ -60,6 +65,7 @@ COMMANDS = {
 }  # fmt: skip
 # What of a verb's inputs its output could be taken for: files for verbs that write a file, folders for the others.
 SAME = [
+    ("extend", "photos"), ("extend", "model"), ("densify", "photos"), ("densify", "model"),
     ("pair", "photos/a.png"), ("pair", "photos/b.png"), ("pairs", "model/cameras.bin"), ("match", "photos"),
     ("match --features", "pairs.txt"), ("match --matches", "pairs.txt"), ("match --matches", "features.h5"),
     ("keypoints", "photos/a.png"), ("weights convert", "weights.safetensors"),
@@ -67,7 +73,7 @@ SAME = [
     ("triangulate", "model"), ("localize", "features.h5"), ("localize", "matches.h5"), ("localize", "pairs.txt"),
     ("localize", "db.list"), ("localize", "model/points3D.bin"), ("aachen localize", "model"),
     ("aachen challenge", "model"), ("export", "photos"), ("export", "model"),
-    ("demo", "photos"), ("map", "photos"), ("train run", "photos"), ("train run", "cutouts"),
+    ("demo", "photos"), ("map", "photos"), ("panoramas", "photos"), ("train run", "photos"), ("train run", "cutouts"),
     ("train run", "scene"), ("train run", "model"), ("train finetune", "photos"), ("train finetune", "model"),
     ("train calibrate", "weights.safetensors"), ("train preview", "photos/a.png"), ("evaluate homographies", "photos"),
     ("evaluate homography-sets", "photos"), ("evaluate epipolar", "photos"), ("evaluate pairs", "photos"),
@@ -77,8 +83,8 @@ SAME = [
 WITH_IMAGES = [name for name, words in COMMANDS.items() if {"--images", "--photos"} & set(words)]
 WRITES_FOLDER = [
     name for name in COMMANDS
-    if name in ("match", "reconstruct", "triangulate", "export", "scene", "scene --kind", "demo", "map", "report")
-    or name in ("train run", "train finetune")
+    if name in ("match", "reconstruct", "triangulate", "export", "scene", "scene --kind", "demo", "map", "extend", "report")
+    or name in ("densify", "train run", "train finetune", "frames", "panoramas", "map --video")
     or name.startswith(("aachen", "evaluate"))
 ]  # fmt: skip
 WRITES_FILE = [name for name in COMMANDS if name not in WRITES_FOLDER]

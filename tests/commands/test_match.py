@@ -1,10 +1,14 @@
 """`pdc-sfm match` and `pdc-sfm pairs`: what is said, which code is returned."""
 
+import cv2
+import numpy as np
 import pytest
 from fake_matcher import FakeMatcher, write_images, write_list
 
 from pdc_sfm.cli import main
 from pdc_sfm.engine import run as engine
+from pdc_sfm.images import write_image
+from pdc_sfm.store.pair_lists import read_pairs
 
 
 @pytest.fixture
@@ -90,6 +94,21 @@ def test_pair_lists_are_made(photos, capsys):
     assert main(["pairs", "poses", *pairs]) == 2
     assert "needs --model" in capsys.readouterr().err
     assert main(["pairs", "sequential", "--count", "0", *pairs]) == 2
+
+
+def test_similar_images_become_pairs(tmp_path, capsys):
+    """Three views of each of two pictures: every view is paired with those of its own."""
+    for name, seed in (("one", 1), ("two", 2)):
+        picture = np.random.default_rng(seed).integers(0, 256, (20, 26, 3), np.uint8)
+        picture = cv2.resize(picture, (260, 200), interpolation=cv2.INTER_CUBIC)
+        for view in range(3):
+            write_image(
+                tmp_path / f"photos/{name}{view}.png", picture[10 * view : 160 + 10 * view, 20 * view :][:, :200]
+            )
+    words = ["--images", str(tmp_path / "photos"), "--count", "2", "--output", str(tmp_path / "pairs.txt")]
+    assert main(["pairs", "retrieval", *words]) == 0
+    assert "6 pairs of 6 images" in capsys.readouterr().out
+    assert all(one[:3] == other[:3] for one, other in read_pairs(tmp_path / "pairs.txt"))
 
 
 def test_a_name_with_a_space_cannot_become_a_pair(photos, capsys):

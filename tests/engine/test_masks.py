@@ -8,7 +8,13 @@ from pdc_sfm.cli import main
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import ImageError, OtherSettingsError
 from pdc_sfm.images import read_image, write_image
+from pdc_sfm.matches.masks import Masks
+from pdc_sfm.matches.types import RawMatches
+from pdc_sfm.pixels import grid_points
+from pdc_sfm.settings import load_settings
 from pdc_sfm.store.journal import RawStore
+from pdc_sfm.store.readers import open_features, open_matches
+from pdc_sfm.tracks.hloc_tracks import Job
 
 NAMES = ["db/000.png", "db/001.png", "db/002.png"]
 PAIRS = [(NAMES[0], NAMES[1]), (NAMES[1], NAMES[2]), (NAMES[0], NAMES[2])]
@@ -82,3 +88,51 @@ def test_the_command_says_in_one_line_what_is_missing(photos, capsys):
     words[-1] = photos / "masks"
     assert main([str(word) for word in (*words, "--masks", photos / "masks")]) == 2
     assert "choose another output" in capsys.readouterr().err
+
+
+class NoisyMatcher:
+    """Images that do not move, matched to within a pixel: tracks average over that, and cells round it."""
+
+    identity = "noisy"
+
+    def encode(self, image, name="image"):
+        return np.array([sum(name.encode()), *image.shape[:2]])
+
+    def match(self, code0, code1):
+        height, width = code0[1:]
+        points = grid_points((width, height), (width, height)).reshape(-1, 2)
+        noise = np.random.default_rng(int(code0[0] * 100 + code1[0])).uniform(-1, 1, points.shape)
+        there = np.clip(points + noise, 0, (width - 1, height - 1))
+        return RawMatches(points, there, np.full(len(points), 0.9))
+
+
+@pytest.mark.parametrize("rule", ["flow", "hloc"])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_no_keypoint_ends_under_a_mask(photos, rule, fixed, monkeypatch):
+    """Also of images that are matched to fixed keypoints only."""
+    settings = load_settings(MatchingSettings, None, ["readers=0", f"tracks.rule={rule}"])
+    for name in NAMES[:2]:  # a fence, between whose posts places are averaged
+        height, width = read_image(photos / "images" / name).shape[:2]
+        fence = np.where(np.arange(width) % 6 < 2, 0, 255).astype(np.uint8)
+        write_image(photos / "masks" / f"{name}.png", np.tile(fence, (height, 1)))
+
+    def count(output):
+        more = {"masks": photos / "masks", "matcher": NoisyMatcher()}
+        pairs = [pair for pair in PAIRS if NAMES[0] in pair]
+        if fixed:
+            first = match_pairs([PAIRS[1]], photos / "images", photos / output / "map", settings, **more)
+            more["features"] = first.features
+            pairs = [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2])]
+        result = match_pairs(pairs, photos / "images", photos / output, settings, **more)
+        masks = Masks(photos / "masks")
+        with open_features(result.features) as file, open_matches(result.matches) as found:
+            points = {name: file.keypoints(name).points for name in NAMES}
+            for pair in pairs:
+                matches, _ = found.matches(*pair)
+                assert len(matches) > 20
+                assert all(matches[:, side].max() < len(points[name]) for side, name in enumerate(pair))
+        return sum(int(masks.covered(name, points[name]).sum()) for name in NAMES)
+
+    assert count("new") == 0
+    monkeypatch.setattr(Job, "free_points", lambda job, name, points: np.ones(len(points), bool))
+    assert count("old") > 0  # which they would without being asked

@@ -1,5 +1,7 @@
 """Exported cameras project as COLMAP's do, whatever a format's axes and origin are; programs read what is written."""
 
+import shutil
+
 import cv2
 import numpy as np
 import pycolmap
@@ -12,6 +14,7 @@ from pdc_sfm.aachen.nvm import read_nvm
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.export import export_map
+from pdc_sfm.fusion.cloud import PROPERTIES, VERTEX
 
 NAMES = ["a/0.png", "a/1.png", "b-c/2.png", "3.png", "4.png"]
 CAMERAS = {
@@ -137,6 +140,26 @@ def test_splats_begin_with_all_points_and_pictures_without_distortion(maps, tmp_
             return colmap_projection(made, name, points)
 
     check_pictures(Read, truth, maps(model) / "photos", tmp_path / "out" / "images")
+
+
+def test_splats_begin_with_the_dense_cloud_as_well(maps, tmp_path, monkeypatch):
+    source = tmp_path / "map"
+    shutil.copytree(maps("PINHOLE") / "sfm", source)
+    cloud = np.zeros(1000, VERTEX)
+    cloud["xyz"], cloud["rgb"] = np.random.default_rng(0).normal(size=(1000, 3)), (200, 10, 30)  # others are gray
+    (source / "dense").mkdir()
+    header = ["ply", "format binary_little_endian 1.0", "element vertex 1000", *(f"property {p}" for p in PROPERTIES)]
+    (source / "dense" / "fused.ply").write_bytes("\n".join([*header, "end_header\n"]).encode() + cloud.tobytes())
+    (source / "dense" / "densify.json").write_text("{}")  # it is whole
+    monkeypatch.setattr("pdc_sfm.export.splats.SEEDS", 400)
+    result = export_map(source, "splats", tmp_path / "out")
+    made = pycolmap.Reconstruction(tmp_path / "out" / "sparse" / "0")
+    own = load_model(source).num_points3D()
+    assert result.said.endswith(f"{own} points to begin with, and 400 of the dense cloud")
+    assert made.num_points3D() == own + 400
+    added = np.array([point.xyz for point in made.points3D.values() if (point.color == (200, 10, 30)).all()])
+    assert len(added) == 400
+    assert {tuple(row) for row in added} <= {tuple(row) for row in cloud["xyz"].astype(float)}
 
 
 def check_pictures(read, truth, photos, undistorted):

@@ -8,6 +8,7 @@ import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_model, write_pairs
 
 from pdc_sfm.cli import main
+from pdc_sfm.colmap.io.frame import MapFrame, read_frame, write_frame
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.export import export_map, find_format, format_names, register
 from pdc_sfm.export import formats as known_formats
@@ -51,6 +52,13 @@ def test_every_format_is_written_and_written_again(world, to, capsys):
     record = json.loads((world / "out" / "export.json").read_text())
     assert record["format"] == to
     assert not [path for path in world.rglob("*.partial")]
+
+
+def test_the_frame_of_a_map_goes_with_it(world):
+    assert read_frame(export_map(world / "sfm", "ply", world / "out").output) is None
+    frame = MapFrame((48.1, 11.5, 520.0), 0.01, "positions (EXIF)", 1.5)
+    write_frame(world / "sfm", frame)
+    assert read_frame(export_map(world / "sfm", "ply", world / "out").output) == frame
 
 
 def test_a_format_that_is_none(world, capsys):

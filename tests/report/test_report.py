@@ -163,6 +163,19 @@ def test_without_the_weights_matches_are_still_drawn(copy):
     assert [article.count("<img") for article in articles] == [3, 3]
 
 
+def test_images_that_no_full_pass_ranked_are_shown_without_a_number(copy):
+    path = copy / "retrieval.json"
+    content = json.loads(path.read_text())
+    content["queries"] = {
+        query: [[row[0], None, *row[2:]] for row in rows] for query, rows in content["queries"].items()
+    }
+    path.write_text(json.dumps(content))
+    text = without_scripts(write_report(copy, pairs=2, matcher=ShiftMatcher()).read_text())
+    assert "retrieval" in Anatomy(text).ids
+    assert "missing" not in Anatomy(text).ids
+    assert "99 matches" not in text
+
+
 @pytest.mark.parametrize("with_retrieval", [False, True])
 def test_a_run_on_photographs_has_no_queries_and_misses_none(copy, with_retrieval):
     record = json.loads((copy / "run.json").read_text())

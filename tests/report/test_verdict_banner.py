@@ -2,6 +2,8 @@
 
 import json
 
+import cv2
+import numpy as np
 import pytest
 
 from pdc_sfm.report.overview import overview
@@ -34,3 +36,15 @@ def test_the_overview_begins_with_the_verdict(tmp_path, verdict, said, unsaid):
     content = overview(Run(tmp_path)).content
     assert all(words in content for words in said)
     assert not any(words in content for words in unsaid)
+
+
+def test_pairs_in_doubt_are_shown_and_one_whose_image_is_gone_is_not(tmp_path):
+    (tmp_path / "sfm").mkdir()
+    (tmp_path / "images").mkdir()
+    for name in ("1.png", "2.png"):
+        cv2.imwrite(str(tmp_path / "images" / name), np.zeros((6, 8, 3), np.uint8))
+    pairs = [["the map follows", "1.png", "2.png"], ["it contradicts", "1.png", "gone.png"]]
+    (tmp_path / "sfm" / "summary.json").write_text(json.dumps({"model": {}, "verdict": {**DOUBT, "pairs": pairs}}))
+    content = overview(Run(tmp_path)).content
+    assert "<figcaption>the map follows: 1.png - 2.png</figcaption>" in content
+    assert content.count("<img") == 1

@@ -152,3 +152,28 @@ def test_queries_are_placed_by_the_flow_from_the_fixed_map(results, tmp_path):
     np.testing.assert_array_equal(keypoints[NAMES[0]], results["flow"][0][NAMES[0]])
     assert len(keypoints[NAMES[5]]) == sum(len(m) for m in found.values()) > 500
     assert np.median(errors(keypoints, found)) < 0.25
+
+
+def test_images_that_join_a_fixed_map_share_points_with_all_its_images(results, tmp_path):
+    """Its images see the same points: a keypoint of a new image is matched to that of each, not to one of them."""
+    import h5py
+
+    rng, old, new = np.random.default_rng(1), NAMES[:4], NAMES[4:]
+    pairs = [(name, other) for name in new for other in old] + [tuple(new)]
+    with h5py.File(tmp_path / "map.h5", "w") as file:
+        for name in old:
+            file[f"{name}/keypoints"] = results["flow"][0][name]
+    with open_raw_store(tmp_path / "raw", {}) as raw:
+        for first, second in pairs:
+            raw.append((first, second), dense_matches(int(first[0]), int(second[0]), rng), (SIZE, SIZE))
+        outputs = Outputs(tmp_path / "f.h5", tmp_path / "m.h5", {}, TrackSettings("flow", 2, 8), (tmp_path / "map.h5",))
+        aggregate(raw, pairs, outputs)
+    with open_features(tmp_path / "f.h5") as features, open_matches(tmp_path / "m.h5") as matches:
+        keypoints = {name: features.keypoints(name).points for name in NAMES}
+        found = {pair: matches.matches(*pair)[0] for pair in pairs}
+    before = results["flow"][1]
+    for pair, some in found.items():
+        assert len(np.unique(some[:, 0])) == len(np.unique(some[:, 1])) == len(some)
+        # of a map made at once, which knows the old tracks; not a quarter, as if each old image had points of its own
+        assert len(some) > 0.6 * len(before[tuple(sorted(pair))])
+    assert np.median(errors(keypoints, found)) < 0.35

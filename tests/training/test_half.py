@@ -58,16 +58,25 @@ def test_steps_in_16_bits_are_finite_and_learn(network, precision):
     assert losses[-1] < 0.8 * losses[0]
 
 
-@pytest.mark.endurance  # a minute or more each: the networks themselves, at the smallest size there is
-@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
-@pytest.mark.parametrize(("preset", "first", "scale"), [("compact", 1000, 2048.0), ("paper_stage2", 0, 0.125)])
-def test_the_presets_learn_in_16_bits(preset, first, scale, precision):
+# The networks themselves, at the smallest size there is and the full rate, on one batch. Of the built-in network single steps lie
+# up to 8 % off the trend (float32 too: 99, 103, 96, 92), means of three a few: after twelve steps a fifth is gone. Steps of the
+# published one follow their trend within 1 %, and take ten times as long.
+@pytest.mark.parametrize(
+    ("preset", "precision", "first", "scale", "steps", "left"),
+    [
+        ("compact", "float16", 1000, 2048.0, 12, 0.9),
+        pytest.param("compact", "bfloat16", 1000, 2048.0, 12, 0.9, marks=pytest.mark.endurance),
+        pytest.param("paper_stage2", "float16", 0, 0.125, 6, 0.96, marks=pytest.mark.endurance),
+        pytest.param("paper_stage2", "bfloat16", 0, 0.125, 6, 0.96, marks=pytest.mark.endurance),
+    ],
+)
+def test_the_presets_learn_in_16_bits(preset, precision, first, scale, steps, left):
     words = ["backbone_weights=none", f"precision={precision}"]
     settings = load_settings(TrainSettings, preset_path(preset, "train"), words)
     batch = collate([SyntheticSource(Textures(), None, settings.pairs, settings.seed).sample(0, (64, 64))])
-    losses = learn(stepper_of(settings, scale), batch, first, 6)
-    assert len(losses) >= 4
-    assert min(losses[1:]) < losses[0]
+    losses = learn(stepper_of(settings, scale), batch, first, steps)
+    assert len(losses) >= steps - 2  # others were left out: a scale that is halved twice fits
+    assert np.mean(losses[-3:]) < left * losses[0]
 
 
 @pytest.mark.parametrize(

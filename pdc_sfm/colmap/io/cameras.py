@@ -85,6 +85,13 @@ def guess_camera(width: int, height: int) -> pycolmap.Camera:
     return guess
 
 
+def copy_camera(camera: pycolmap.Camera) -> pycolmap.Camera:
+    """The same intrinsics, for a camera of its own."""
+    copied = pycolmap.Camera(camera.todict())
+    copied.camera_id = pycolmap.INVALID_CAMERA_ID
+    return copied
+
+
 def camera_of_exif(path: Path) -> pycolmap.Camera | None:
     """The camera of an image file that tells its focal length."""
     try:

@@ -7,6 +7,7 @@ process dies. It saves no time either: COLMAP's databases do not wait for the di
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 from collections import deque
@@ -19,6 +20,7 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import CameraSettings
+from pdc_sfm.colmap.io.rigs import Rigs, apply_rigs
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.errors import FormatError, ImageError, SettingsError, StorageError
 from pdc_sfm.files import check_room
@@ -63,23 +65,43 @@ class DatabaseKeypoints:
         return self._read(name).image_size
 
 
-def create_from_images(path: Path, image_dir: Path, names: list[str], settings: CameraSettings) -> dict[str, int]:
-    """A new database of images, with cameras guessed from EXIF or as given. Returns the images' ids."""
+def create_from_images(
+    path: Path, image_dir: Path, names: list[str], settings: CameraSettings, rigs: Rigs = ()
+) -> dict[str, int]:
+    """A new database of images, with cameras guessed from EXIF or as given. Returns the images' ids.
+
+    Each camera of a rig is one, and rigs whose cameras' poses are known are written.
+    """
     for name in names:
         refuse_odd(image_dir / name)
     check_room(path.parent, ROOM + ROOM_OF_IMAGE * len(names))
     pycolmap.Database.open(path).close()
-    options = pycolmap.ImageReaderOptions(camera_model=settings.model)
-    options.camera_params = ",".join(repr(p) for p in settings.params)
-    with colmap_log():
-        mode = pycolmap.CameraMode.__members__[settings.mode.upper()]
-        pycolmap.import_images(path, image_dir, mode, image_names=names, options=options)
-    with pycolmap.Database.open(path) as database:
-        ids = {image.name: image.image_id for image in database.read_all_images()}
-    missing = sorted(set(names) - set(ids))
-    if missing:
-        _explain_missing(image_dir, missing, settings)
+    for part, chosen in _by_camera(names, settings, rigs):
+        options = pycolmap.ImageReaderOptions(camera_model=chosen.model)
+        options.camera_params = ",".join(repr(p) for p in chosen.params)
+        with colmap_log():
+            mode = pycolmap.CameraMode.__members__[chosen.mode.upper()]
+            pycolmap.import_images(path, image_dir, mode, image_names=part, options=options)
+        with pycolmap.Database.open(path) as database:
+            ids = {image.name: image.image_id for image in database.read_all_images()}
+        missing = sorted(set(part) - set(ids))
+        if missing:
+            _explain_missing(image_dir, missing, chosen, bool(rigs))
+    if rigs and all(rig.is_known for rig in rigs):
+        with colmap_log(), pycolmap.Database.open(path) as database:
+            apply_rigs(database, rigs)
     return ids
+
+
+def _by_camera(names: list[str], settings: CameraSettings, rigs: Rigs) -> list[tuple[list[str], CameraSettings]]:
+    """Images of each camera of a rig, and all others, with the settings of each part."""
+    parts, left = [], names
+    for camera in (camera for rig in rigs for camera in rig.cameras):
+        own = [name for name in left if name.startswith(camera.prefix)]
+        model, params = (camera.model, camera.params) if camera.model else (settings.model, settings.params)
+        parts.append((own, dataclasses.replace(settings, mode="single", model=model, params=params)))
+        left = [name for name in left if not name.startswith(camera.prefix)]
+    return parts + ([(left, settings)] if left else [])
 
 
 def refuse_odd(path: Path) -> None:
@@ -88,17 +110,21 @@ def refuse_odd(path: Path) -> None:
         raise ImageError(f"{path} is a folder, a pipe or a device, not an image: replace or remove it")
 
 
-def _explain_missing(image_dir: Path, missing: list[str], settings: CameraSettings) -> None:
+def _explain_missing(image_dir: Path, missing: list[str], settings: CameraSettings, of_rig: bool) -> None:
     """COLMAP leaves images out without an error: find the reason."""
     from pdc_sfm.images import read_image
 
     for name in missing:
         read_image(image_dir / name)  # says so if it cannot be read
+    if of_rig and settings.mode == "single":
+        raise SettingsError(f"a camera of a rig takes images of one size, {missing[0]} has another: leave it out")
     if settings.mode in ("single", "per_folder"):
         raise SettingsError(
             f"camera.mode={settings.mode} needs images of one size, {missing[0]} has another: use camera.mode=per_image"
         )
-    raise ImageError(f"COLMAP cannot read {image_dir / missing[0]} ({len(missing)} such images): convert it to JPEG")
+    raise ImageError(
+        f"COLMAP cannot read {image_dir / missing[0]} ({len(missing)} such images): convert it to JPEG, as `map` does by itself"
+    )
 
 
 def create_from_model(path: Path, model: pycolmap.Reconstruction) -> dict[str, int]:

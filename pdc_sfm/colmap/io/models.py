@@ -13,6 +13,7 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm import __version__
+from pdc_sfm.colmap.io.frame import MapFrame, read_frame, write_frame
 from pdc_sfm.colmap.io.model_files import check_binary_model
 from pdc_sfm.colmap.io.pointcloud import model_points, remove_outliers, write_ply
 from pdc_sfm.colmap.quiet import colmap_log
@@ -53,6 +54,7 @@ class Verdict:
     reasons: tuple[str, ...] = ()  # why not, a line each, with what to do
     images: tuple[str, ...] = ()  # that are in doubt
     parts: tuple[tuple[str, ...], ...] = ()  # images that hold together, where the map falls apart
+    pairs: tuple[tuple[str, str, str], ...] = ()  # to look at: what the map does with it, and the two images
 
     def __str__(self) -> str:
         if self.kind == "consistent":
@@ -112,13 +114,23 @@ def _refuse_nonsense(model: pycolmap.Reconstruction) -> None:
             raise ValueError(f"the pose of {image.name} is none")
 
 
+def add_points(model: pycolmap.Reconstruction, points: np.ndarray, colors: np.ndarray) -> None:
+    """Add points (N, 3) of colors (N, 3) uint8 that no image is said to see."""
+    for point, color in zip(points, colors):
+        model.add_point3D(point, pycolmap.Track(), color)
+
+
 def has_metres(model: Path | str | pycolmap.Reconstruction) -> bool:
-    """Whether a model's unit may be taken for metres: not if `reconstruct` made it of matches alone, as its summary says."""
+    """Whether a model's unit may be taken for metres: not if `reconstruct` made it of matches alone, as its files say.
+
+    A rig whose cameras' places are known gives a map its unit.
+    """
     path = None if isinstance(model, pycolmap.Reconstruction) else Path(model) / SUMMARY
-    if path is None or not path.is_file():
+    if path is None or not path.is_file() or read_frame(path.parent) is not None:
         return True
     try:
-        return "mapper" not in json.loads(path.read_text(encoding="utf-8")).get("settings", {})
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return content.get("metres", False) or "mapper" not in content.get("settings", {})
     except (OSError, ValueError, AttributeError) as error:
         raise FormatError(f"cannot read {path}: {error}") from None
 
@@ -163,10 +175,16 @@ def keep_model_apart(
 
 
 def save_model(
-    folder: Path, model: pycolmap.Reconstruction, summary: ModelSummary, notes: dict[str, Any], keep_outliers: bool
+    folder: Path,
+    model: pycolmap.Reconstruction,
+    summary: ModelSummary,
+    notes: dict[str, Any],
+    keep_outliers: bool,
+    frame: MapFrame | None = None,
 ) -> None:
-    """Write model, point cloud and summary into a folder (which `files.atomic_folder` then publishes)."""
+    """Write model, point cloud, frame and summary into a folder (which `files.atomic_folder` then publishes)."""
     write_model(folder, model)
+    write_frame(folder, frame)
     points, colors = model_points(model)
     if not keep_outliers:
         keep = remove_outliers(points)

@@ -44,8 +44,13 @@ def write_poses(path: Path | str, poses: Mapping[str, pycolmap.Rigid3d], prepend
             raise FormatError(f"{query!a} cannot begin a line of a results file: rename it")
         if not np.isfinite(numbers).all():
             raise FormatError(f"the pose of {query} is not a number")
-        lines.append(" ".join((names[query], *(repr(float(n)) for n in numbers))) + "\n")
+        lines.append(pose_line(names[query], cam_from_world))
     write_text(path, "".join(lines))
+
+
+def pose_line(name: str, pose: pycolmap.Rigid3d) -> str:
+    """`name qw qx qy qz tx ty tz`, as a line of a results file."""
+    return " ".join((name, *(repr(float(n)) for n in (*pose.rotation.quat[[3, 0, 1, 2]], *pose.translation)))) + "\n"
 
 
 def read_poses(path: Path | str) -> dict[str, np.ndarray]:

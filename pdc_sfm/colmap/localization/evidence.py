@@ -13,6 +13,7 @@ from pdc_sfm.colmap.localization.pose_refinement import pose_covariance, refine_
 from pdc_sfm.colmap.localization.query import (
     LOSS_SCALE,
     LocalizedQuery,
+    Query,
     correspondence_weights,
     evidence_of,
     squares_of,
@@ -64,13 +65,8 @@ def pose_evidence(
     side = max(camera.width, camera.height)
     if tolerance is None:
         tolerance = DEPTH_SHARE * float(np.median((pose * points)[:, 2]))
-    weights = correspondence_weights(query, keypoints, confidence[inlier])
-    fit = _FittedInliers(rays_of(camera, keypoints), points, weights, camera.mean_focal_length())
-    covariance = pose_covariance(
-        pose, fit.rays, points, fit.weights, fit.focal, LOSS_SCALE, squares_of(query, keypoints)
-    )
-    guessed = focal_sigma**2 * fit.by_focal_length(pose) if focal_sigma else np.zeros((6, 6))
-    covariance = covariance + guessed
+    fit = _fitted(query, keypoints, points, confidence[inlier])
+    covariance, guessed = fit.covariances(pose, squares_of(query, keypoints), focal_sigma)
     votes = found.votes[inlier[found.votes[:, 0]]]
     votes = np.c_[(np.cumsum(inlier) - 1)[votes[:, 0]], votes[:, 1]]
     counts = np.bincount(votes[:, 1], minlength=len(attempt.image_ids))
@@ -89,6 +85,22 @@ def pose_evidence(
         focal_share=float(np.trace(guessed[3:, 3:]) / max(np.trace(covariance[3:, 3:]), 1e-30)),
         tolerance=tolerance,
     )
+
+
+def covariance_of(item: LocalizedQuery, lookup: PointLookup, focal_sigma: float = 0.0) -> np.ndarray:
+    """(6, 6) covariance of the pose that holds, of a small turn (radians) and shift of the camera frame."""
+    assert item.attempt is not None
+    assert item.attempt.estimate is not None
+    found, inlier = item.attempt.correspondences, item.attempt.estimate["inlier_mask"]
+    keypoints = np.asarray(item.query.keypoints[found.keypoint[inlier]], np.float64)
+    fit = _fitted(item.query, keypoints, lookup.xyz(found.point_id[inlier]), found.mean_score[inlier])
+    squares = squares_of(item.query, keypoints)
+    return fit.covariances(item.attempt.estimate["cam_from_world"], squares, focal_sigma)[0]
+
+
+def _fitted(query: Query, keypoints: np.ndarray, points: np.ndarray, confidence: np.ndarray) -> _FittedInliers:
+    weights = correspondence_weights(query, keypoints, confidence)
+    return _FittedInliers(rays_of(query.camera, keypoints), points, weights, query.camera.mean_focal_length())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +130,14 @@ class _FittedInliers:
         distance = np.linalg.norm(_center(other) - _center(pose)) / tolerance
         turned = np.degrees((other.rotation * pose.rotation.inverse()).angle()) / degrees
         return float(min(max(distance, turned), FARTHEST))
+
+    def covariances(
+        self, pose: pycolmap.Rigid3d, squares: np.ndarray, focal_sigma: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(6, 6) covariance of the pose, and the part of it that comes of a focal length that is not known."""
+        own = pose_covariance(pose, self.rays, self.points, self.weights, self.focal, LOSS_SCALE, squares)
+        guessed = focal_sigma**2 * self.by_focal_length(pose) if focal_sigma else np.zeros((6, 6))
+        return own + guessed, guessed
 
     def by_focal_length(self, pose: pycolmap.Rigid3d) -> np.ndarray:
         """(6, 6) covariance of turn and shift for a focal length with a relative standard deviation of 1."""

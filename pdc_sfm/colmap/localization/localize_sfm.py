@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from pdc_sfm.colmap.localization.evidence import pose_evidence
 from pdc_sfm.colmap.localization.log import hloc_log, json_record
 from pdc_sfm.colmap.localization.probability import DEGREES, METRES, PoseProbability, pose_probability
 from pdc_sfm.colmap.localization.query import LocalizedQuery, PoseSettings, Query, localize_query
+from pdc_sfm.colmap.localization.rig_queries import Done, FramePose, RigFrame, pose_frame
 from pdc_sfm.colmap.options import thread_count
 from pdc_sfm.errors import FormatError
 from pdc_sfm.files import exclusive
@@ -44,6 +45,9 @@ class LocalizationSettings:
     doubtful: float = (
         0.5  # a pose that is right with a lower probability is called doubtful; it is written all the same
     )
+    # localize --map, serve: images of the map are matched with a query, best first, until its pose is right with this
+    # probability (docs/localization.md); 1: all of --top
+    sure: float = 0.9
     # of the distance within which a pose is called right: metres: 0.25; depth: a sixtieth of the median depth of what the
     # query shows; null: depth in a map of `reconstruct`, whose scale is any, else metres
     unit: Literal["metres", "depth"] | None = None
@@ -53,6 +57,7 @@ class LocalizationSettings:
 
     def __post_init__(self) -> None:
         require(0 <= self.doubtful <= 1, f"doubtful={self.doubtful} must be a probability, 0 to 1")
+        require(0 < self.sure <= 1, f"sure={self.sure} must be a probability, above 0 and up to 1")
         require(self.threads >= 0, f"threads={self.threads} must not be negative (0: all cores)")
 
 
@@ -97,10 +102,12 @@ def localize(
     settings: LocalizationSettings | None = None,
     config: Mapping[str, Any] | None = None,
     focal_sigmas: Mapping[str, float] | None = None,
+    frames: Sequence[RigFrame] = (),
 ) -> LocalizationResult:
     """Localize queries (a list with intrinsics) by their matches with retrieved images; write poses and logs.
 
-    `focal_sigmas` are relative standard deviations of focal lengths that are said and not known, by query.
+    `focal_sigmas` are relative standard deviations of focal lengths that are said and not known, by query. `frames` are queries
+    that a rig took at one moment, with cam_from_rig of each: they get one pose.
     """
     settings = settings or LocalizationSettings()
     keep_apart(
@@ -113,24 +120,18 @@ def localize(
     retrieved = read_retrieval(retrieval)
     model = reference if isinstance(reference, pycolmap.Reconstruction) else load_model(reference)
     lookup = PointLookup(model)
-    tolerance = METRES if (settings.unit or ("metres" if has_metres(reference) else "depth")) == "metres" else None
+    tolerance = _tolerance(reference, settings)
     with exclusive(results), open_features(features) as feature_file, open_matches(matches) as match_file:
         reader = _QueryReader(cameras, retrieved, lookup, feature_file, match_file)
 
-        def attempt(item: Query | tuple[str, str]) -> LocalizedQuery | tuple[str, str]:
-            if isinstance(item, tuple):
-                return item
-            found = localize_query(item, lookup, settings.pose, settings.seed, config)
-            if found.attempt is None:
-                return found
-            guessed = (focal_sigmas or {}).get(item.name, 0.0)
-            return dataclasses.replace(
-                found, judged=pose_probability(pose_evidence(found, lookup, tolerance, DEGREES, guessed))
-            )
-
-        threads = thread_count(settings.threads)
-        done = list(in_threads(attempt, progress(reader, "localization", "query", len(cameras)), threads))
-        result = _collect(done, reader, settings)
+        done = _locate_all(reader, lookup, settings, tolerance, focal_sigmas or {}, config)
+        together = [
+            pose_frame(frame, _by_name(done), lookup, settings.pose, tolerance, focal_sigmas or {}, settings.seed)
+            for frame in progress(frames, "localization", "frame", show=bool(frames))
+        ]
+        found = {name: item for frame in together if frame for name, item in frame.queries.items()}
+        done = [found.get(name, item) for name, item in _by_name(done).items()]
+        result = _collect(done, reader, settings, [frame for frame in together if frame])
         logs: dict[str, Any] = {"features": Path(features), "matches": Path(matches), "retrieval": Path(retrieval)}
         tried = [item for item in done if isinstance(item, LocalizedQuery)]
         logs["loc"] = {item.query.name: hloc_log(item, settings.pose.covisibility_clustering) for item in tried}
@@ -139,6 +140,65 @@ def localize(
     for name, probability in result.probabilities.items():
         log.debug("%s: %d inliers, right with probability %.2f", name, result.inliers[name], probability)
     return result
+
+
+def judge_queries(
+    model: pycolmap.Reconstruction,
+    cameras: Mapping[str, pycolmap.Camera],
+    retrieval: Path | str,
+    features: Path | str,
+    matches: Path | str,
+    settings: LocalizationSettings,
+    focal_sigmas: Mapping[str, float],
+) -> dict[str, PoseProbability | None]:
+    """How likely the poses are right that queries get by these matches, None for those that get none. Nothing is written."""
+    lookup = PointLookup(model)
+    with open_features(features) as feature_file, open_matches(matches) as match_file:
+        reader = _QueryReader(cameras, read_retrieval(retrieval), lookup, feature_file, match_file)
+        done = _locate_all(reader, lookup, settings, _tolerance(model, settings), focal_sigmas)
+    return {name: None if isinstance(item, tuple) else item.judged for name, item in _by_name(done).items()}
+
+
+def _tolerance(reference: Path | str | pycolmap.Reconstruction, settings: LocalizationSettings) -> float | None:
+    unit = settings.unit or ("metres" if has_metres(reference) else "depth")
+    return METRES if unit == "metres" else None
+
+
+def _locate_all(
+    reader: _QueryReader,
+    lookup: PointLookup,
+    settings: LocalizationSettings,
+    tolerance: float | None,
+    focal_sigmas: Mapping[str, float],
+    config: Mapping[str, Any] | None = None,
+) -> list[Done]:
+    def attempt(item: Query | tuple[str, str]) -> LocalizedQuery | tuple[str, str]:
+        if isinstance(item, tuple):
+            return item
+        return locate(item, lookup, settings, tolerance, focal_sigmas.get(item.name, 0.0), config)
+
+    threads = thread_count(settings.threads)
+    return list(in_threads(attempt, progress(reader, "localization", "query", len(reader)), threads))
+
+
+def _by_name(done: list[Done]) -> dict[str, Done]:
+    return {item[0] if isinstance(item, tuple) else item.query.name: item for item in done}
+
+
+def locate(
+    query: Query,
+    lookup: PointLookup,
+    settings: LocalizationSettings,
+    tolerance: float | None,
+    focal_sigma: float = 0.0,
+    config: Mapping[str, Any] | None = None,
+) -> LocalizedQuery:
+    """The pose of one query, and how likely it is right: within `tolerance`, or None for a share of the depth."""
+    found = localize_query(query, lookup, settings.pose, settings.seed, config)
+    if found.attempt is None:
+        return found
+    judged = pose_probability(pose_evidence(found, lookup, tolerance, DEGREES, focal_sigma))
+    return dataclasses.replace(found, judged=judged)
 
 
 class _QueryReader:
@@ -159,6 +219,9 @@ class _QueryReader:
         self._cameras, self._retrieved, self._lookup = cameras, retrieved, lookup
         self._features, self._matches = features, matches
         self._checked: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._cameras)
 
     def __iter__(self) -> Iterator[Query | tuple[str, str]]:
         for name, camera in self._cameras.items():
@@ -201,26 +264,29 @@ class _QueryReader:
         return Query(name, camera, to_colmap(keypoints.points), found)
 
     def _check(self, image: str) -> None:
-        """The model must have been made from these features: same keypoints, same order, if moved then a little."""
-        if image in self._checked or image not in self._features:
-            return
-        self._checked.add(image)
-        posed = self._lookup.model.image(self.image_ids[image])
-        camera = self._lookup.model.camera(posed.camera_id)
-        points2D, limit = posed.points2D, max(1.0, MOVED * max(camera.width, camera.height))
-        if len(points2D) == 0:  # was not among the pairs of the model
-            return
-        points = to_colmap(self._features.keypoints(image).points)
-        some = np.linspace(0, len(points) - 1, min(len(points), 20)).astype(int)
-        if len(points) != len(points2D) or np.median([np.abs(points2D[i].xy - points[i]).max() for i in some]) > limit:
-            raise FormatError(
-                f"{image} has {len(points2D)} keypoints in the model and {len(points)}, or other ones, in the feature "
-                "file: model and features do not belong together"
-            )
+        if image not in self._checked and image in self._features:
+            self._checked.add(image)
+            check_keypoints(self._lookup, self.image_ids[image], self._features.keypoints(image).points)
+
+
+def check_keypoints(lookup: PointLookup, image_id: int, points: np.ndarray) -> None:
+    """A model must have been made from these keypoints (N, 2) of an image: the same, same order, if moved then a little."""
+    posed = lookup.model.image(image_id)
+    camera = lookup.model.camera(posed.camera_id)
+    points2D, limit = posed.points2D, max(1.0, MOVED * max(camera.width, camera.height))
+    if len(points2D) == 0:  # was not among the pairs of the model
+        return
+    points = to_colmap(points)
+    some = np.linspace(0, len(points) - 1, min(len(points), 20)).astype(int)
+    if len(points) != len(points2D) or np.median([np.abs(points2D[i].xy - points[i]).max() for i in some]) > limit:
+        raise FormatError(
+            f"{posed.name} has {len(points2D)} keypoints in the model and {len(points)}, or other ones, in the feature "
+            "file: model and features do not belong together"
+        )
 
 
 def _collect(
-    done: list[LocalizedQuery | tuple[str, str]], reader: _QueryReader, settings: LocalizationSettings
+    done: list[Done], reader: _QueryReader, settings: LocalizationSettings, frames: Sequence[FramePose]
 ) -> LocalizationResult:
     poses, failed, inliers, judged = {}, {}, {}, {}
     doubts: dict[str, str] = {}
@@ -237,6 +303,12 @@ def _collect(
                 judged[name] = item.judged
                 doubt = item.judged.doubt(settings.doubtful)
                 doubts |= {name: doubt} if doubt else {}
+    for frame in frames:  # queries that see nothing of the map stand where their rig does
+        for name in frame.poses.keys() & failed.keys():
+            del failed[name]
+            poses[name], inliers[name] = frame.poses[name], 0
+            judged |= {name: frame.judged} if frame.judged else {}
+            doubts |= {name: doubt} if frame.judged and (doubt := frame.judged.doubt(settings.doubtful)) else {}
     given = tuple(name for name in failed if settings.fallback == "nearest" and name in reader.nearest)
     poses.update({name: reader.nearest[name] for name in given})
     left_out = []

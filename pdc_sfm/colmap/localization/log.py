@@ -32,14 +32,15 @@ def hloc_log(item: LocalizedQuery, clustered: bool) -> dict[str, Any]:
 
 def _attempt_log(item: LocalizedQuery, attempt: PoseAttempt) -> dict[str, Any]:
     found = attempt.correspondences
-    voters = np.split(found.votes[:, 1], np.searchsorted(found.votes[:, 0], np.arange(1, len(found))))
-    to_images = [(int(point_id), images.tolist()) for point_id, images in zip(found.point_id, voters)]
+    ends = np.searchsorted(found.votes[:, 0], np.arange(len(found) + 1)).tolist()
+    voters, points = found.votes[:, 1].tolist(), found.point_id.tolist()
+    to_images = [(point, voters[start:end]) for point, start, end in zip(points, ends, ends[1:])]
     estimate = {**attempt.estimate, "camera": item.query.camera} if attempt.estimate else None
     return {
         "db": attempt.image_ids,
         "PnP_ret": estimate,
         "keypoints_query": item.query.keypoints[found.keypoint],
-        "points3D_ids": found.point_id.tolist(),
+        "points3D_ids": points,
         "points3D_xyz": None,
         "num_matches": found.num_matches,
         "keypoint_index_to_db": (found.keypoint.tolist(), to_images),
@@ -67,7 +68,7 @@ def json_record(
                 entry["evidence"] = {
                     key: _rounded(value) for key, value in dataclasses.asdict(item.judged.evidence).items()
                 }
-            entry.update(_shown(item, attempt, lookup) if attempt.estimate else {})
+            entry.update(shown_inliers(item, attempt, lookup) if attempt.estimate else {})
         queries[name] = entry
     return {"summary": str(result), "left_out": result.left_out, "queries": queries}
 
@@ -77,7 +78,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _shown(item: LocalizedQuery, attempt: PoseAttempt, lookup: PointLookup) -> dict[str, Any]:
+def shown_inliers(item: LocalizedQuery, attempt: PoseAttempt, lookup: PointLookup) -> dict[str, Any]:
     """The database image with most inliers, and some of these as [x, y, x, y] (query, database), the surest first."""
     assert attempt.estimate is not None
     found, inlier = attempt.correspondences, attempt.estimate["inlier_mask"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pycolmap
 
@@ -26,20 +28,78 @@ def refine_pose(
 
     `rays` (C, 2) are normalized coordinates, `points` (C, 3) in the world, `weights` (C,) inverse variances.
     """
-    rotation, translation = cam_from_world.rotation.matrix(), np.asarray(cam_from_world.translation)
+
+    def residuals_at(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
+        return _residuals(rotation, translation, rays, points, focal_length)
+
+    def jacobian_at(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
+        return _jacobian(rotation, translation, points, focal_length)
+
+    return _minimize(cam_from_world, residuals_at, jacobian_at, weights, loss_scale, iterations)
+
+
+def refine_rig_pose(
+    rig_from_world: pycolmap.Rigid3d,
+    cams_from_rig: tuple[np.ndarray, np.ndarray],
+    rays: np.ndarray,
+    points: np.ndarray,
+    weights: np.ndarray,
+    focal_lengths: np.ndarray,
+    loss_scale: float,
+    iterations: int = 30,
+) -> pycolmap.Rigid3d:
+    """As `refine_pose`, of cameras that are fixed to each other: rotation (C, 3, 3), translation (C, 3) and focal length (C,)
+    are those of each correspondence's camera in the rig."""
+    turns, shifts = cams_from_rig
+
+    def local_at(rotation: np.ndarray, translation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        in_rig = points @ rotation.T + translation
+        return in_rig, np.einsum("cij,cj->ci", turns, in_rig) + shifts
+
+    def residuals_at(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
+        local = local_at(rotation, translation)[1]
+        depth = np.where(local[:, 2:] > 1e-9, local[:, 2:], 1e-9)
+        return focal_lengths[:, None] * (local[:, :2] / depth - rays)
+
+    def jacobian_at(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
+        in_rig, local = local_at(rotation, translation)
+        x, y, z = local.T
+        z = np.where(z > 1e-9, z, 1e-9)
+        zero = np.zeros_like(x)
+        projected = np.stack([1 / z, zero, -x / z**2, zero, 1 / z, -y / z**2], axis=1).reshape(-1, 2, 3)
+        by_shift = projected @ turns  # (C, 2, 3)
+        a, b, c = in_rig.T
+        crossed = np.stack([zero, c, -b, -c, zero, a, b, -a, zero], axis=1).reshape(
+            -1, 3, 3
+        )  # turn x point, by the turn
+        return focal_lengths[:, None, None] * np.concatenate([by_shift @ crossed, by_shift], axis=2)
+
+    return _minimize(rig_from_world, residuals_at, jacobian_at, weights, loss_scale, iterations)
+
+
+def _minimize(
+    start: pycolmap.Rigid3d,
+    residuals_at: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    jacobian_at: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    weights: np.ndarray,
+    loss_scale: float,
+    iterations: int,
+) -> pycolmap.Rigid3d:
+    """Levenberg-Marquardt over a small turn and shift of the local frame; residuals (C, 2), their derivatives (C, 2, 6)."""
+    rotation, translation = start.rotation.matrix(), np.asarray(start.translation)
     damping = 1e-4
-    residuals = _residuals(rotation, translation, rays, points, focal_length)
+    residuals = residuals_at(rotation, translation)
     cost = _cost(residuals, weights, loss_scale)
     for _ in range(iterations):
         robust = weights / (1.0 + (residuals**2).sum(axis=1) / loss_scale**2)
-        jacobian = _jacobian(rotation, translation, points, focal_length)  # (C, 2, 6)
+        jacobian = jacobian_at(rotation, translation)
         weighted = jacobian * robust[:, None, None]
         hessian = np.einsum("cij,cik->jk", weighted, jacobian)
         gradient = np.einsum("cij,ci->j", weighted, residuals)
         step = -np.linalg.solve(hessian + damping * np.diag(np.diag(hessian) + 1e-12), gradient)
         turn = _rotation(step[:3])
         trial = turn @ rotation, turn @ translation + step[3:]
-        trial_residuals = _residuals(*trial, rays, points, focal_length)
+        trial_residuals = residuals_at(*trial)
         trial_cost = _cost(trial_residuals, weights, loss_scale)
         if trial_cost < cost:
             done = cost - trial_cost <= 1e-10 * cost

@@ -181,14 +181,16 @@ def squares_of(query: Query, keypoints: np.ndarray) -> np.ndarray:
     return np.unique((keypoints // side).astype(np.int64), axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def correspondence_weights(query: Query, keypoints: np.ndarray, confidence: np.ndarray) -> np.ndarray:
-    """Inverse variances (N,), with a mean of 1, of correspondences that err together in their squares.
+def correspondence_weights(
+    query: Query, keypoints: np.ndarray, confidence: np.ndarray, relative: bool = True
+) -> np.ndarray:
+    """Inverse variances (N,), `relative` with a mean of 1, of correspondences that err together in their squares.
 
     Two that err together say no more than one: a square counts once, by its mean confidence, however many matches it has.
     """
     square = squares_of(query, keypoints)
     weights = inverse_variance(confidence) / np.bincount(square)[square]
-    return weights / weights.mean()
+    return weights / weights.mean() if relative else weights
 
 
 def inliers_needed(count: int, camera: pycolmap.Camera, settings: PoseSettings) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,26 +27,80 @@ KEPT = 256  # images whose keypoints are kept in memory
 class PairEvidence:
     """A verified pair of registered images."""
 
-    first: int  # image ids
+    first: int  # image ids; of images of a rig, the first of their frame
     second: int
     matches: int  # verified
     cells: int  # that they cover, in the image where these are fewer
     explained: float  # share of the matches that the model explains
     explained_cells: int  # that these cover, in the image where they are fewer
-    occupied: int  # cells with keypoints, in the image where these are fewer
+    occupied: int  # cells with matches of any pair, in the image where these are fewer
 
 
 def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> Iterator[PairEvidence]:
-    """Each verified pair of registered images, read one after the other: matches of many pairs need no memory."""
-    registered = set(model.reg_image_ids())
+    """Each verified pair of registered images, read one after the other: matches of many pairs need no memory.
+
+    Images of one frame of a rig stand where it does: one of them (`frame_images`) is named for all, and what pairs of two
+    frames say is added up.
+    """
+    registered, frame_of = set(model.reg_image_ids()), frame_images(model)
+    together: dict[tuple[int, int], PairEvidence] = {}  # of frames with several images
+    several = {first for image, first in frame_of.items() if image != first}
     with pycolmap.Database.open(database) as opened:
-        weigh = PairScales(model, opened)
-        for pair_id in opened.read_two_view_geometry_num_inliers()[0]:
-            ids = pycolmap.pair_id_to_image_pair(pair_id)
-            if registered.issuperset(ids):
-                found = np.asarray(opened.read_two_view_geometry(*ids).inlier_matches, np.int64).reshape(-1, 2)
-                if len(found):
-                    yield weigh(ids, found)
+        verified = [pycolmap.pair_id_to_image_pair(i) for i in opened.read_two_view_geometry_num_inliers()[0]]
+        pairs = [ids for ids in verified if registered.issuperset(ids) and frame_of[ids[0]] != frame_of[ids[1]]]
+        weigh, occupied = PairScales(model, opened), _matched_cells(model, opened, pairs)
+        for ids in pairs:
+            found = _verified_matches(opened, ids)
+            if len(found):
+                first, second = sorted(frame_of[image_id] for image_id in ids)
+                most = min(occupied[image_id] for image_id in ids)
+                pair = dataclasses.replace(weigh(ids, found), occupied=most, first=first, second=second)
+                if several.isdisjoint((first, second)):
+                    yield pair
+                else:
+                    known = together.get((first, second))
+                    together[first, second] = pair if known is None else _added(known, pair)
+    yield from together.values()
+
+
+def _added(one: PairEvidence, other: PairEvidence) -> PairEvidence:
+    """What two pairs of the same frames say together."""
+    matches = one.matches + other.matches
+    return dataclasses.replace(
+        one,
+        matches=matches,
+        cells=one.cells + other.cells,
+        explained=(one.explained * one.matches + other.explained * other.matches) / matches,
+        explained_cells=one.explained_cells + other.explained_cells,
+        occupied=max(one.occupied, other.occupied),
+    )
+
+
+def _verified_matches(database: pycolmap.Database, pair: tuple[int, int]) -> np.ndarray:
+    """(M, 2) numbers of keypoints."""
+    return np.asarray(database.read_two_view_geometry(*pair).inlier_matches, np.int64).reshape(-1, 2)
+
+
+def _matched_cells(
+    model: pycolmap.Reconstruction, database: pycolmap.Database, pairs: Sequence[tuple[int, int]]
+) -> dict[int, int]:
+    """How many cells of each image have matches of any of these pairs: keypoints of what stood still have none."""
+    read = functools.lru_cache(KEPT)(lambda i: database.read_keypoints(i)[:, :2])
+    masks: dict[int, np.ndarray] = {}
+    for pair in pairs:
+        for image_id, column in zip(pair, _verified_matches(database, pair).T):
+            camera = model.camera(model.image(image_id).camera_id)
+            mask = masks.setdefault(image_id, np.zeros((GRID + 2) * (GRID + 1), bool))
+            mask[cell_numbers(read(image_id)[column], camera)] = True
+    return {image_id: int(mask.sum()) for image_id, mask in masks.items()}
+
+
+def frame_images(model: pycolmap.Reconstruction) -> dict[int, int]:
+    """For each registered image the first of its frame: itself, unless it was taken by a rig."""
+    first: dict[int, int] = {}
+    for image_id in sorted(model.reg_image_ids()):
+        first.setdefault(model.image(image_id).frame_id, image_id)
+    return {image_id: first[model.image(image_id).frame_id] for image_id in model.reg_image_ids()}
 
 
 class PairScales:

@@ -17,6 +17,9 @@ Models = list[pycolmap.Reconstruction]  # the one with most images first
 # Images whose cameras one thread finds in a few minutes: those of 11 took 22 s of the 95 s of a reconstruction.
 SMALL_SET = 50
 Cameras = Mapping[int, pycolmap.Camera]  # by id
+# By which a focal length that EXIF or the user tells may be adjusted: EXIF rounds by 4 %, a stabilized video is cropped by 20 %.
+MAX_DRIFT = 1.25
+SAME_POINTS = 0.9  # of a map's points: held intrinsics that are wrong lose more, since observations end 4 px off
 FEWEST = 15  # points an image must see to count as registered: as many as COLMAP asks of a pair
 
 
@@ -33,6 +36,8 @@ class MapperSettings(Protocol):
     def retry(self) -> bool: ...
     @property
     def two_view_tracks(self) -> bool | None: ...
+    @property
+    def refine_rig(self) -> bool | None: ...
 
 
 def mapper_threads(settings: MapperSettings, images: int) -> int:
@@ -62,14 +67,15 @@ def map_incrementally(
     """Grow models from good pairs, image by image. `extra` are fields of pycolmap.IncrementalPipelineOptions.
 
     With `retry`, a model is grown again where the intrinsics of some images ran away, without these images; where those
-    of all did, with intrinsics as they were before.
+    of all did, or left what is known of them, with intrinsics as they were before.
     """
     cameras = read_cameras(database)
     limits = intrinsic_limits(cameras.values())
     with pycolmap.Database.open(database) as opened:
         count = opened.num_images()
     threads = mapper_threads(settings, count)
-    options = pipeline_options(settings.seed, threads, bool(settings.two_view_tracks), refine_cameras, extra, limits)
+    tracks, rig = bool(settings.two_view_tracks), bool(settings.refine_rig)
+    options = pipeline_options(settings.seed, threads, tracks, refine_cameras, extra, limits, rig)
     with progress(None, "mapping", "image", count) as bar:
 
         def start_model() -> None:
@@ -101,19 +107,49 @@ def map_incrementally(
             again = grow("again", options, scratch / "start")
             if again and again[0].num_reg_images() >= models[0].num_reg_images():
                 models[0] = again[0]
-        elif models and settings.retry and runaway_cameras(models[0], limits):
+        elif models and settings.retry and (runaway_cameras(models[0], limits) or _can_be_held(models[0], cameras)):
             held = copy.deepcopy(options)
             held.ba_refine_focal_length = held.ba_refine_extra_params = held.ba_refine_principal_point = False
-            models = grow("held", held) or models
+            found = grow("held", held)
+            if found and (runaway_cameras(models[0], limits) or _explains_as_much(found[0], models[0])):
+                models = found
     for model in models:
         drop_bad_images(model, cameras)
     return _by_size(dict(enumerate(models)))
 
 
+def used_cameras(model: pycolmap.Reconstruction) -> list[int]:
+    """Ids of the cameras of registered images, in order."""
+    return sorted({model.image(image_id).camera_id for image_id in model.reg_image_ids()})
+
+
 def runaway_cameras(model: pycolmap.Reconstruction, limits: tuple[float, float, float]) -> list[pycolmap.Camera]:
     """Cameras of registered images with intrinsics outside the limits, by id."""
-    used = sorted({model.image(image_id).camera_id for image_id in model.reg_image_ids()})
-    return [model.camera(i) for i in used if model.camera(i).has_bogus_params(*limits)]
+    return [model.camera(i) for i in used_cameras(model) if model.camera(i).has_bogus_params(*limits)]
+
+
+def drifted_cameras(model: pycolmap.Reconstruction, cameras: Cameras) -> list[pycolmap.Camera]:
+    """Cameras of registered images with a focal length far off what was known of it, the farthest first."""
+    known = (i for i in used_cameras(model) if cameras[i].has_prior_focal_length)
+    off = {i: focal_drift(model.camera(i), cameras[i]) for i in known}
+    return [model.camera(i) for i in sorted(off, key=lambda i: -off[i]) if off[i] > MAX_DRIFT]
+
+
+def focal_drift(camera: pycolmap.Camera, before: pycolmap.Camera) -> float:
+    """The larger of two focal lengths by the smaller."""
+    ratio = camera.mean_focal_length() / before.mean_focal_length()
+    return max(ratio, 1 / ratio)
+
+
+def _can_be_held(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:
+    """Whether focal lengths left what is known of them, and all are known."""
+    known = all(cameras[i].has_prior_focal_length for i in used_cameras(model))
+    return known and bool(drifted_cameras(model, cameras))
+
+
+def _explains_as_much(model: pycolmap.Reconstruction, other: pycolmap.Reconstruction) -> bool:
+    enough = model.num_points3D() >= SAME_POINTS * other.num_points3D()
+    return enough and model.num_reg_images() >= other.num_reg_images()
 
 
 def drop_bad_images(model: pycolmap.Reconstruction, cameras: Cameras | None = None) -> int:
@@ -129,8 +165,8 @@ def drop_bad_images(model: pycolmap.Reconstruction, cameras: Cameras | None = No
         return 0
     for frame_id in frames:
         manager.deregister_frame(frame_id)
-    used = {model.image(image_id).camera_id for image_id in model.reg_image_ids()}
-    for camera_id in (cameras.keys() & model.cameras.keys()) - used if frames else ():
+    used = used_cameras(model)
+    for camera_id in (cameras.keys() & model.cameras.keys()) - set(used) if frames else ():
         model.camera(camera_id).params = cameras[camera_id].params.tolist()
     return len(frames)
 
@@ -154,6 +190,7 @@ def map_globally(
     options.mapper.retriangulation.ignore_two_view_tracks = not settings.two_view_tracks
     options.mapper.bundle_adjustment.refine_focal_length = refine_cameras
     options.mapper.bundle_adjustment.refine_extra_params = refine_cameras
+    options.mapper.bundle_adjustment.refine_sensor_from_rig = bool(settings.refine_rig)
     merge_options(options, extra)
     return _by_size(pycolmap.global_mapping(database, images, scratch, options))
 

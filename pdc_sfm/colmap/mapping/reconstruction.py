@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -11,13 +12,16 @@ from typing import Any, Literal, cast
 import numpy as np
 import pycolmap
 
+from pdc_sfm.colmap.georeference.align import PositionSettings, find_positions, georeference_models
 from pdc_sfm.colmap.io import database as db
 from pdc_sfm.colmap.io.cameras import CameraMode, CameraSettings
+from pdc_sfm.colmap.io.frame import write_frame
 from pdc_sfm.colmap.io.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.io.models import (
     SUMMARY,
     MappingResult,
     ReconstructionError,
+    Verdict,
     keep_model_apart,
     model_poses,
     named,
@@ -25,7 +29,7 @@ from pdc_sfm.colmap.io.models import (
     summarize,
     write_model,
 )
-from pdc_sfm.colmap.mapping.evidence import weigh_pairs
+from pdc_sfm.colmap.io.rigs import RIG_FILE, Rigs, apply_rigs, check_images, read_rig_file, write_rig_file
 from pdc_sfm.colmap.mapping.mappers import (
     Cameras,
     Models,
@@ -33,19 +37,25 @@ from pdc_sfm.colmap.mapping.mappers import (
     map_globally,
     map_incrementally,
     read_cameras,
+    used_cameras,
 )
-from pdc_sfm.colmap.mapping.parts import holds, separate_parts
-from pdc_sfm.colmap.mapping.remarks import camera_remarks, explain_unregistered, remark_others
+from pdc_sfm.colmap.mapping.parts import check_parts, holds
+from pdc_sfm.colmap.mapping.remarks import STOOD_STILL, camera_remarks, explain_unregistered, remark_others
+from pdc_sfm.colmap.mapping.rig_calibration import estimate_rigs, rig_remarks, rigs_of
 from pdc_sfm.colmap.mapping.two_stage import subsample_matches, triangulate_all
-from pdc_sfm.colmap.mapping.verdict import join_verdicts, judge, judge_links
-from pdc_sfm.colmap.mapping.verification import VerificationSettings, unverified, verify_by_estimation
-from pdc_sfm.colmap.options import pipeline_options, thread_count
+from pdc_sfm.colmap.mapping.verdict import join_verdicts, judge
+from pdc_sfm.colmap.mapping.verification import VerificationSettings
+from pdc_sfm.colmap.mapping.verified_database import fill_verified
+from pdc_sfm.colmap.options import pipeline_options
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.refinement.photometric import points_only, refine_keypoints
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.files import atomic_folder, exclusive
-from pdc_sfm.progress import progress
 from pdc_sfm.settings import require, to_dict
+from pdc_sfm.store.control import Control, read_control
+from pdc_sfm.store.positions import Positions
+
+log = logging.getLogger(__name__)
 
 FEW_PARTNERS = 4  # of an image, on average: a sequence matched with two before and two after has so many
 MIN_REGISTERED_RATIO = 0.8  # of the images registered: cameras are not looked for again
@@ -71,14 +81,17 @@ class ReconstructionSettings:
     # parts of a map that only a pair of small patches joins become models of their own; false: they stay joined
     split_weak_links: bool = True
     # map again where a map is poor, up to four times in all: without images whose intrinsics ran away, with fixed
-    # intrinsics where all did, and by the surest matches alone where few images register; false: once
+    # intrinsics where all did or left what EXIF says, and by the surest matches alone where few images register; false: once
     retry: bool = True
+    positions: PositionSettings = dataclasses.field(default_factory=PositionSettings)
     refine_keypoints: bool = True  # move observations to where the images themselves agree, then adjust once more
     keep_outliers: bool = False  # stray points stay in points.ply; the model keeps all
     seed: int = 0  # of RANSAC and of the mapper
     # equal runs give equal maps, to the last bit: all is done on one thread; false: on all; null: up to 50 images cameras
     # are found on one, so that equal runs differ by rounding alone
     reproducible: bool | None = None
+    # adjust how the cameras of a rig stand to each other; null: where the rig file does not say it
+    refine_rig: bool | None = None
     threads: int = 0  # 0: all cores
 
     def __post_init__(self) -> None:
@@ -99,12 +112,24 @@ def reconstruct(
     image_list: Collection[str] | None = None,
     mapper_options: Mapping[str, Any] | None = None,
     verbose: bool = False,
+    rig: Path | str | Rigs = (),
+    *,
+    positions: Path | str | Positions | None = None,
+    control: Path | str | Control | None = None,
 ) -> MappingResult:
-    """Reconstruct the images of a pair list (or those of `image_list`). The largest model goes to `output`."""
+    """Reconstruct the images of a pair list (or those of `image_list`). The largest model goes to `output`.
+
+    `rig` is a file of cameras that are fixed to each other (`io.rigs`). Where it does not say how, that is estimated from a
+    map made without it. `positions` (else EXIF's GPS) and `control` bring the model into metres, where they are enough.
+    """
     settings, images = settings or ReconstructionSettings(), Path(images)
     if not images.is_dir():
         raise ImageError(f"{images} is not a folder of images")
-    keep_model_apart(images, (pairs, features, matches), output)
+    keep_model_apart(images, (pairs, features, matches, *([] if isinstance(rig, tuple) else [rig])), output)
+    rigs = rig if isinstance(rig, tuple) else read_rig_file(rig)
+    if settings.refine_rig is None:
+        settings = dataclasses.replace(settings, refine_rig=not all(one.is_known for one in rigs))
+    control = read_control(control) if isinstance(control, Path | str) else control
     chosen = None if image_list is None else set(image_list)
     with (
         exclusive(output),
@@ -112,40 +137,50 @@ def reconstruct(
         atomic_folder(output, SUMMARY) as folder,
         colmap_log(verbose),
     ):
-        with db.writing(folder / "database.db"):
-            _fill_database(folder / "database.db", images, inputs, settings)
-        job = _MappingJob(folder / "database.db", images, settings, mapper_options)
-        models, cameras = job.run(), read_cameras(folder / "database.db")
+        check_images(rigs, inputs.names)
+        known = find_positions(positions, images, inputs.names, settings.positions)
+        database, split = folder / "database.db", settings.split_weak_links
+        with db.writing(database):
+            moving = fill_verified(database, images, inputs, settings, rigs)
+        job = _MappingJob(database, images, settings, mapper_options, rigs)
+        models, cameras = job.run(), read_cameras(database)
         few = models[0].num_reg_images() < MIN_REGISTERED_RATIO * len(inputs.names)
         if settings.retry and few and _some_are_surer(inputs, settings.min_score):
             models = _attempt_with_sure_matches(job, models, inputs)
-        held = settings.camera.refine and _as_guessed(models[0], cameras)
+        held = settings.camera.refine and _unchanged(models[0], cameras)
         model, others = job.finish(models[0], settings.camera.refine and not held), models[1:]
         drop_bad_images(model, cameras)
-        pairs_found = list(weigh_pairs(model, folder / "database.db"))
-        links = judge_links(model, pairs_found)
         joined = set(model_poses(model))
-        if settings.split_weak_links:
-            model, *apart = separate_parts(model, pairs_found)
-            others = apart + others
+        (model, *apart), links = check_parts(model, database, split)
+        others = apart + [part for other in others for part in check_parts(other, database, split)[0]]
+        bundle = job.options(settings.camera.refine and not held).get_global_bundle_adjustment()
+        # its metres are the map's
+        has_size = bool(rigs) and all(one.is_known and one.has_size and one.in_metres for one in rigs)
+        placed = georeference_models([model, *others], images, known, control, settings.positions, bundle, has_size)
         summary = summarize(model, inputs.listed)
         verdict = join_verdicts(judge(model, summary, cameras, held), links)
-        remarks = explain_unregistered(model, folder / "database.db", inputs.names, joined)
-        remarks += remark_others(others) + camera_remarks(model, settings.camera)
-        notes = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks}
+        if placed[0].doubts:
+            verdict = join_verdicts(Verdict("doubtful", placed[0].doubts), verdict)
+        remarks = explain_unregistered(model, database, inputs.names, joined)
+        remarks += remark_others(others) + camera_remarks(model, settings.camera, held) + placed[0].remarks
+        remarks += rig_remarks(model, rigs, job.rigs) + ((STOOD_STILL,) if moving else ())
+        notes: dict[str, Any] = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks}
+        notes |= {"metres": True} if has_size else {}
         notes |= {"verdict": dataclasses.asdict(verdict), "inputs": named(images, features), **job.notes}
-        save_model(folder, model, summary, notes, settings.keep_outliers)
+        save_model(folder, model, summary, notes, settings.keep_outliers, placed[0].frame)
+        if rigs:
+            in_metres = has_size or placed[0].frame is not None
+            write_rig_file(folder / RIG_FILE, rigs_of(model, job.rigs, in_metres))
         for number, other in enumerate(others, start=1):
             (folder / "models" / str(number)).mkdir(parents=True)
             write_model(folder / "models" / str(number), other)
+            write_frame(folder / "models" / str(number), placed[number].frame)
     return MappingResult(model, summary, inputs.left_out, remarks, verdict)
 
 
-def _as_guessed(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:
-    """Whether all cameras of a model are as before mapping, though nothing was known of some."""
-    used = {model.image(image_id).camera_id for image_id in model.reg_image_ids()}
-    same = all(np.array_equal(model.camera(i).params, cameras[i].params) for i in used)
-    return same and not all(cameras[i].has_prior_focal_length for i in used)
+def _unchanged(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:
+    """Whether all cameras of a model are as before mapping."""
+    return all(np.array_equal(model.camera(i).params, cameras[i].params) for i in used_cameras(model))
 
 
 def _some_are_surer(inputs: MappingInputs, min_score: float) -> bool:
@@ -164,7 +199,7 @@ def _attempt_with_sure_matches(job: _MappingJob, models: Models, inputs: Mapping
     path, settings = job.database.with_name("sure.db"), dataclasses.replace(job.settings, min_score=HIGH_CONFIDENCE)
     try:
         with db.writing(path):
-            _fill_database(path, job.images, inputs, settings)
+            fill_verified(path, job.images, inputs, settings, job.rigs)
         attempt = dataclasses.replace(job, database=path, settings=settings, notes={})
         other = attempt.run()
     except ReconstructionError:
@@ -176,32 +211,6 @@ def _attempt_with_sure_matches(job: _MappingJob, models: Models, inputs: Mapping
     job.dense = True  # points of all matches
     job.notes |= {**attempt.notes, "cameras_from_matches_above": HIGH_CONFIDENCE}
     return other
-
-
-def _fill_database(path: Path, images: Path, inputs: MappingInputs, settings: ReconstructionSettings) -> None:
-    image_ids = db.create_from_images(path, images, list(inputs.names), settings.camera)
-    with pycolmap.Database.open(path) as database:
-        by_id = {camera.camera_id: camera for camera in database.read_all_cameras()}
-        cameras = {image.name: by_id[image.camera_id] for image in database.read_all_images()}
-
-        def verify(name0: str, name1: str, found: np.ndarray) -> pycolmap.TwoViewGeometry:
-            if not settings.verify:
-                return unverified(found)
-            both = cameras[name0], cameras[name1]
-            points = inputs.keypoints.points(name0), inputs.keypoints.points(name1)
-            return verify_by_estimation(both, points, found, settings.verification, settings.seed)
-
-        db.write_keypoints(database, image_ids, progress(inputs.names, "keypoints", "image"), inputs.keypoints)
-        pairs = progress(inputs.pairs, "verification", "pair")
-        threads = thread_count(settings.threads)
-        kept = db.write_matches(
-            database, image_ids, pairs, inputs.matches, inputs.keypoints, verify, settings.min_score, threads
-        )
-    if kept == 0:
-        raise ReconstructionError(
-            f"none of {len(inputs.pairs)} pairs has {settings.verification.min_inliers} matches that agree with one "
-            "geometry: the images may not overlap, or features and matches are of other images"
-        )
 
 
 def _settle_tracks(path: Path, settings: ReconstructionSettings) -> ReconstructionSettings:
@@ -221,11 +230,20 @@ class _MappingJob:
     images: Path
     settings: ReconstructionSettings
     mapper_options: Mapping[str, Any] | None
+    rigs: Rigs = ()
     dense: bool = False  # whether the database has more matches than the mapper saw
     notes: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def run(self) -> Models:
         """All models that COLMAP finds, the one with most images first."""
+        if not all(rig.is_known for rig in self.rigs):
+            log.info("rig: how its cameras stand to each other is estimated from a map without it ...")
+            self.rigs = estimate_rigs(self._map()[0], self.rigs)
+            with pycolmap.Database.open(self.database) as database:
+                apply_rigs(database, self.rigs)
+        return self._map()
+
+    def _map(self) -> Models:
         scratch = self.database.with_name("models")  # COLMAP writes every model it tries
         scratch.mkdir()
         weak = subsample_matches(
@@ -245,12 +263,16 @@ class _MappingJob:
             )
         return models
 
-    def finish(self, model: pycolmap.Reconstruction, refine: bool) -> pycolmap.Reconstruction:
-        """Sharpen a model, with other intrinsics if `refine`, then add the points of all other keypoints."""
+    def options(self, refine: bool) -> pycolmap.IncrementalPipelineOptions:
+        """Of what is done after mapping, with other intrinsics if `refine`."""
         settings = self.settings
         extra = self.mapper_options if settings.mapper == "incremental" else None
         threads, tracks = 1 if settings.reproducible else settings.threads, bool(settings.two_view_tracks)
-        options = pipeline_options(settings.seed, threads, tracks, refine, extra)
+        return pipeline_options(settings.seed, threads, tracks, refine, extra, refine_rig=bool(settings.refine_rig))
+
+    def finish(self, model: pycolmap.Reconstruction, refine: bool) -> pycolmap.Reconstruction:
+        """Sharpen a model, with other intrinsics if `refine`, then add the points of all other keypoints."""
+        settings, options = self.settings, self.options(refine)
         bundle = options.get_global_bundle_adjustment()
         if settings.refine_keypoints:
             self.notes["refined_keypoints"] = dataclasses.asdict(refine_keypoints(model, self.images, bundle))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 from pathlib import Path
 
 import pycolmap
@@ -14,22 +16,32 @@ from pdc_sfm.colmap.io.models import (
     save_model,
     summarize,
 )
+from pdc_sfm.colmap.mapping.known_poses import judge_poses
+from pdc_sfm.colmap.mapping.verification import VerificationSettings
 from pdc_sfm.colmap.options import pipeline_options
 from pdc_sfm.files import atomic_folder
 from pdc_sfm.progress import progress
+
+log = logging.getLogger(__name__)
 
 
 def triangulate_database(
     reference: Path, database: Path, images: Path, output: Path, seed: int = 0, threads: int = 0
 ) -> ModelSummary:
-    """Points of the verified matches between the images of `reference`; poses and intrinsics stay as they are."""
+    """Points of the verified matches between the images of `reference`; poses and intrinsics stay as they are.
+
+    Whether these agree with the matches is said in the log and the summary.
+    """
     options = pipeline_options(seed, threads, two_view_tracks=False, refine_cameras=False)
     with atomic_folder(output, SUMMARY) as folder:
         model = pycolmap.triangulate_points(load_model(reference), database, images, folder, options=options)
         if model.num_points3D() == 0:
             raise ReconstructionError("COLMAP triangulated no point: are these matches of this dataset's images?")
-        summary = summarize(model)
-        save_model(folder, model, summary, {"seed": seed}, keep_outliers=False)
+        summary, verdict = summarize(model), judge_poses(model, database, VerificationSettings(), seed)
+        notes = {"seed": seed, "verdict": dataclasses.asdict(verdict)}
+        save_model(folder, model, summary, notes, keep_outliers=False)
+    for reason in verdict.reasons:
+        log.warning("%s: %s", verdict.kind, reason)
     return summary
 
 

@@ -24,6 +24,15 @@ TRY = {
     "or seen from one place only?",
 }
 
+STOOD_STILL = (
+    "most matches stood still in the pictures (the background of a turntable, a frame, or what is far away) and were left out: "
+    "they say nothing of where cameras stand"
+)
+HELD = (
+    "focal lengths are those of EXIF, or as given: adjusted, some had left them by more than a quarter without explaining more; "
+    "too few photographs tell them"
+)
+
 
 def explain_unregistered(
     model: pycolmap.Reconstruction, database: Path, names: Collection[str], unproven: Collection[str] = ()
@@ -68,10 +77,13 @@ def remark_others(others: Models) -> tuple[str, ...]:
     return (f"{len(others)} smaller models apart from the main one, of {sizes} images, are kept in models/",)
 
 
-def camera_remarks(model: pycolmap.Reconstruction, settings: CameraSettings) -> tuple[str, ...]:
-    """Where each image has a camera of its own that nothing is known of, and one may have taken them all."""
+def camera_remarks(model: pycolmap.Reconstruction, settings: CameraSettings, held: bool = False) -> tuple[str, ...]:
+    """Where nothing is known of cameras and one may have taken all images, and where what is known was `held`."""
     cameras = list(model.cameras.values())
+    known = [camera.has_prior_focal_length for camera in cameras]
+    if held and all(known):
+        return (HELD,)
     alike = len({(camera.width, camera.height) for camera in cameras}) == 1
-    if settings.mode != "auto" or len(cameras) < 3 or not alike or any(c.has_prior_focal_length for c in cameras):
+    if settings.mode != "auto" or len(cameras) < 3 or not alike or any(known):
         return ()
     return ("no image tells its focal length, and all are of one size: if one camera took them, camera.mode=single",)

@@ -13,6 +13,7 @@ import pycolmap
 
 from pdc_sfm.colmap.io import database as db
 from pdc_sfm.colmap.io.cameras import rays_of
+from pdc_sfm.colmap.io.frame import read_frame
 from pdc_sfm.colmap.io.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.io.models import (
     SUMMARY,
@@ -79,6 +80,7 @@ def triangulate(
     """Triangulate matches between the posed images of `reference`. The model in `output` has the same poses."""
     settings = settings or TriangulationSettings()
     given = () if isinstance(reference, pycolmap.Reconstruction) else (reference,)
+    frame = read_frame(given[0]) if given else None  # poses stay, and with them the frame
     keep_model_apart(images, (pairs, features, matches), output, given)
     if isinstance(reference, pycolmap.Reconstruction):
         reference = pycolmap.Reconstruction(reference)  # it will be filled with points
@@ -110,7 +112,7 @@ def triangulate(
         poses = judge_poses(model, folder / "database.db", settings.verification, settings.seed)
         verdict = join_verdicts(judge(model, summary), poses)
         notes["verdict"] = dataclasses.asdict(verdict)
-        save_model(folder, model, summary, notes, settings.keep_outliers)
+        save_model(folder, model, summary, notes, settings.keep_outliers, frame)
     return MappingResult(model, summary, inputs.left_out, verdict=verdict)
 
 

@@ -9,9 +9,9 @@ import pycolmap
 
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
 from pdc_sfm.colmap.io.models import ModelSummary, Verdict
-from pdc_sfm.colmap.mapping.evidence import PairEvidence
-from pdc_sfm.colmap.mapping.links import Link, connected_parts, find_links, proven_parts, supports
-from pdc_sfm.colmap.mapping.mappers import FEWEST, Cameras, runaway_cameras
+from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, frame_images
+from pdc_sfm.colmap.mapping.links import MIN_FIT, Link, connected_parts, find_links, fit, proven_parts, supports
+from pdc_sfm.colmap.mapping.mappers import FEWEST, Cameras, drifted_cameras, focal_drift, runaway_cameras, used_cameras
 
 MAX_ERROR = 4.0  # pixels: what COLMAP allows each single observation; the mean of a sane model lies far below
 MOST_NAMED = 8  # images of a line
@@ -23,12 +23,12 @@ def judge(
 ) -> Verdict:
     """The verdict on a model by itself. `cameras` are those before mapping, None if they were not adjusted.
 
-    `held`: intrinsics were to be adjusted, and stayed as they were guessed, since they ran away.
+    `held`: intrinsics were to be adjusted, and stayed as they were before, since they ran away.
     """
     reasons = [_error_doubt(summary), _observation_doubt(model)]
     if cameras is not None:
-        reasons.append(_intrinsics_doubt(model, cameras))
-    if held:
+        reasons += [_intrinsics_doubt(model, cameras), _drift_doubt(model, cameras)]
+    if held and not all(model.camera(i).has_prior_focal_length for i in used_cameras(model)):
         reasons.append(
             "the photographs do not tell focal lengths (of a plane, from one place, or straight ahead?): they are "
             "those guessed before mapping; give camera.params, or camera.mode=single if one camera took them"
@@ -38,23 +38,36 @@ def judge(
 
 def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -> Verdict:
     """Whether the verified pairs of a model hold it together, and agree with it."""
-    ids = model.reg_image_ids()
+    ids = set(frame_images(model).values())
     parts = connected_parts(ids, [pair for pair in pairs if supports(pair)])
     links = find_links(ids, pairs)
     weak, against = [link for link in links if link.is_weak], [link for link in links if link.is_contradicted]
-    lines = [f"no verified pair that the map explains joins {_names(model, part)} to the rest" for part in parts[1:]]
-    lines += [_weak_line(model, link) for link in weak]
     by_pair = {
         link.against: link for link in reversed(against) if not link.is_weak
     }  # the weakest that a pair contradicts
-    lines += [_contradicted_line(model, link) for link in reversed(by_pair.values())]
+    opposed = list(reversed(by_pair.values()))
+    lines = [f"no verified pair that the map explains joins {_names(model, part)} to the rest" for part in parts[1:]]
+    lines += [_weak_line(model, link) for link in weak] + [_contradicted_line(model, link) for link in opposed]
+    if fit(pairs) < MIN_FIT:
+        lines.append(
+            f"the map explains only {fit(pairs):.0%} of the matches of the pairs it follows, of which right maps explain "
+            f"{MIN_FIT:.0%} and more: it is bent, or things look the same from several sides; take photographs between, or give "
+            "camera.params if focal lengths were guessed"
+        )
     if not lines:
         return Verdict()
     doubted = {image for link in (*weak, *against) for image in link.part}.union(*parts[1:])
     kind: Literal["doubtful", "falls apart"] = "falls apart" if len(parts) > 1 or weak else "doubtful"
     strong = proven_parts(ids, pairs) if kind == "falls apart" else []
+    shown = [("little holds", link.pair) for link in weak[:MOST_LINES]]
+    for link in opposed[:MOST_LINES]:
+        shown += [("the map follows", link.pair)] + ([("it contradicts", link.against)] if link.against else [])
     return Verdict(
-        kind, _shortened(lines), _sorted_names(model, doubted), tuple(_sorted_names(model, p) for p in strong)
+        kind,
+        _shortened(lines),
+        _sorted_names(model, doubted),
+        tuple(_sorted_names(model, p) for p in strong),
+        tuple((what, model.image(pair.first).name, model.image(pair.second).name) for what, pair in shown),
     )
 
 
@@ -62,25 +75,33 @@ def _weak_line(model: pycolmap.Reconstruction, link: Link) -> str:
     count = "one pair" if link.pairs == 1 else f"{link.pairs} pairs"
     return (
         f"little holds {_names(model, link.part)} to the rest: {count}, the strongest {_pair(model, link.pair)} "
-        f"with {link.pair.matches} matches on {link.pair.explained_cells} cells; they may stand elsewhere: take "
-        "photographs between the two parts, or match with dense.method=search"
+        f"with {link.pair.matches} matches on {_share(model, link.pair, link.pair.explained_cells)}; it may stand elsewhere: "
+        "take photographs between the two parts, or match with dense.method=search"
     )
 
 
 def _contradicted_line(model: pycolmap.Reconstruction, link: Link) -> str:
     assert link.against is not None
     return (
-        f"pairs disagree on where {_names(model, link.part)} stand: the map follows {_pair(model, link.pair)} "
-        f"({link.pair.explained_cells} cells) and contradicts {_pair(model, link.against)} "
-        f"({link.against.cells} cells); do they show two things that look alike? Leave one side out, or take "
-        "photographs between"
+        f"pairs disagree on the place of {_names(model, link.part)}: the map follows {_pair(model, link.pair)} "
+        f"({_share(model, link.pair, link.pair.explained_cells)}) and contradicts {_pair(model, link.against)} "
+        f"({_share(model, link.against, link.against.cells)}); do they show two things that look alike? Leave one side "
+        "out, or take photographs between"
     )
+
+
+def _share(model: pycolmap.Reconstruction, pair: PairEvidence, cells: int) -> str:
+    """Of the picture that a pair's matches cover, in words."""
+    cameras = (model.camera(model.image(image_id).camera_id) for image_id in (pair.first, pair.second))
+    sides = [sorted((camera.width, camera.height)) for camera in cameras]
+    whole = min(GRID * GRID * short / long for short, long in sides)
+    return f"{min(1.0, cells / whole):.0%} of the picture"
 
 
 def join_verdicts(first: Verdict, second: Verdict) -> Verdict:
     """The worse of both, with the reasons of both."""
     kind = second.kind if first.kind == "consistent" or second.kind == "falls apart" else first.kind
-    return Verdict(kind, first.reasons + second.reasons, first.images + second.images, second.parts)
+    return Verdict(kind, first.reasons + second.reasons, first.images + second.images, second.parts, second.pairs)
 
 
 def _shortened(lines: Sequence[str]) -> tuple[str, ...]:
@@ -113,7 +134,10 @@ def _error_doubt(summary: ModelSummary) -> str:
 
 def _observation_doubt(model: pycolmap.Reconstruction) -> str:
     images = [model.image(image_id) for image_id in sorted(model.reg_image_ids())]
-    blind = [image.name for image in images if 0 < image.num_points3D < FEWEST]
+    seen: dict[int, int] = {}  # by all images of a frame
+    for image in images:
+        seen[image.frame_id] = seen.get(image.frame_id, 0) + image.num_points3D
+    blind = [image.name for image in images if image.num_points3D and seen[image.frame_id] < FEWEST]
     if not blind:
         return ""
     return f"{len(blind)} of {len(images)} images see fewer than {FEWEST} points (first: {blind[0]})"
@@ -125,12 +149,29 @@ def _intrinsics_doubt(model: pycolmap.Reconstruction, cameras: Cameras) -> str:
     if not wrong:
         return ""
     first = wrong[0]
-    image = min(model.image(i).name for i in model.reg_image_ids() if model.image(i).camera_id == first.camera_id)
+    image = _first_image(model, first)
     ratio = first.mean_focal_length() / max(first.width, first.height)
     distortion = max((float(first.params[i]) for i in first.extra_params_idxs()), key=abs, default=0.0)
     return (
-        f"{len(wrong)} of {len({model.image(i).camera_id for i in model.reg_image_ids()})} cameras cannot be: that of "
+        f"{len(wrong)} of {len(used_cameras(model))} cameras cannot be: that of "
         f"{image} has a focal length of {ratio:.3g} times its larger side and a distortion of {distortion:.3g} "
         f"(plausible: {limits[0]:.3g} to {limits[1]:.3g}, and up to {limits[2]:.3g}); give camera.params, or "
         "camera.mode=single if one camera took them"
     )
+
+
+def _drift_doubt(model: pycolmap.Reconstruction, cameras: Cameras) -> str:
+    off = drifted_cameras(model, cameras)
+    if not off:
+        return ""
+    now, before = off[0], cameras[off[0].camera_id]
+    return (
+        f"{len(off)} of {len(used_cameras(model))} focal lengths left what EXIF or camera.params say: that of "
+        f"{_first_image(model, now)} went from {before.mean_focal_length():.0f} to {now.mean_focal_length():.0f} px "
+        f"({focal_drift(now, before):.2f} times); camera.refine=false holds them, unless it was cropped, and more "
+        "photographs tell them better"
+    )
+
+
+def _first_image(model: pycolmap.Reconstruction, camera: pycolmap.Camera) -> str:
+    return min(model.image(i).name for i in model.reg_image_ids() if model.image(i).camera_id == camera.camera_id)

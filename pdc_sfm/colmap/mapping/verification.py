@@ -71,6 +71,11 @@ def verify_with_poses(
     return geometry
 
 
+def stationary(points0: np.ndarray, points1: np.ndarray, matches: np.ndarray, max_error: float) -> np.ndarray:
+    """(M,) bool: matches (M, 2) that stand in one place of both pictures."""
+    return np.linalg.norm(points0[matches[:, 0]] - points1[matches[:, 1]], axis=1) <= max_error
+
+
 def verify_by_estimation(
     cameras: tuple[pycolmap.Camera, pycolmap.Camera],
     keypoints: tuple[np.ndarray, np.ndarray],

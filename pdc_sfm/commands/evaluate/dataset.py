@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pdc_sfm.commands.evaluate.network import add_network, load_network, write_results
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.paths import Paths
 from pdc_sfm.progress import progress
 
 

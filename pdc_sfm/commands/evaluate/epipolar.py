@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.evaluate.network import add_network, load_network, write_results
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.paths import Paths
 from pdc_sfm.progress import progress
 
 

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from pdc_sfm.commands.evaluate.network import add_network, load_network, network_name
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

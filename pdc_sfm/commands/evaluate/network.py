@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdc_sfm.commands.common import Target, add_device, add_settings
+from pdc_sfm.commands.shared.common import Target, add_device, add_settings
 
 if TYPE_CHECKING:
     from pdc_sfm.matcher import Matcher

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pdc_sfm.commands.common import add_settings
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.common import add_settings
+from pdc_sfm.commands.shared.paths import Paths
 
 if TYPE_CHECKING:
     from pdc_sfm.synthetic.pairs import SyntheticPair, SyntheticPairSettings

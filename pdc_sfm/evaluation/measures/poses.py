@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from pdc_sfm.colmap.georeference.similarity import Similarity
+
 # Position (metres) and rotation (degrees) within which a query counts as localized (visuallocalization.net).
 RECALL_THRESHOLDS = ((0.25, 2.0), (0.5, 5.0), (5.0, 10.0))
 
@@ -60,19 +62,6 @@ def localization_recall(
     return tuple(float(np.sum((errors <= limits).all(axis=1))) / len(true) for limits in thresholds)
 
 
-@dataclasses.dataclass(frozen=True)
-class Similarity:
-    """x -> scale * rotation @ x + translation."""
-
-    scale: float
-    rotation: np.ndarray  # (3, 3)
-    translation: np.ndarray  # (3,)
-
-    def apply(self, points: np.ndarray) -> np.ndarray:
-        """(..., 3) points of the first world -> the second."""
-        return self.scale * points @ self.rotation.T + self.translation
-
-
 def align(source: np.ndarray, target: np.ndarray) -> Similarity:
     """The similarity with the least squared distance from (N, 3) source to target points (Umeyama 1991)."""
     if len(source) < 3:
@@ -107,7 +96,7 @@ def reconstruction_errors(estimated: Mapping[str, np.ndarray], true: Mapping[str
     poses, truth = (np.stack([source[name] for name in names]) for source in (estimated, true))
     centers, true_centers = camera_center(poses), camera_center(truth)
     similarity = align(centers, true_centers)
-    distances = np.linalg.norm(similarity.apply(centers) - true_centers, axis=1)
+    distances = np.linalg.norm(similarity(centers) - true_centers, axis=1)
     degrees = rotation_angle(poses[..., :3] @ similarity.rotation.T, truth[..., :3])
     extent = np.linalg.norm(true_centers[:, None] - true_centers[None], axis=-1).max()
     return ReconstructionErrors(names, degrees, distances, float(extent))

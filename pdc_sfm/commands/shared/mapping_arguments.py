@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pdc_sfm.commands.common import add_settings
-from pdc_sfm.commands.paths import Paths
+from pdc_sfm.commands.shared.common import add_settings
+from pdc_sfm.commands.shared.paths import Paths
 from pdc_sfm.paths import MADE_MODEL
 
 if TYPE_CHECKING:
@@ -26,9 +26,24 @@ def add_mapping_arguments(parser: argparse.ArgumentParser, settings: str) -> Non
     parser.add_argument("--strict", action="store_true", help="exit with 1 if the model is doubtful or falls apart")
     parser.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
     add_settings(parser, settings)
-    inputs = ("pairs", "features", "matches")
+    inputs = ("pairs", "features", "matches", "positions", "control")
     parser.set_defaults(
-        paths=Paths(images=("images",), inputs=inputs, models=("model",), folders=("output",), replaced=MADE_MODEL)
+        paths=Paths(
+            images=("images",), inputs=(*inputs, "rig"), models=("model",), folders=("output",), replaced=MADE_MODEL
+        )
+    )
+
+
+def add_position_arguments(parser: argparse.ArgumentParser) -> None:
+    """What brings a map into metres."""
+    parser.add_argument(
+        "--positions",
+        type=Path,
+        metavar="FILE",
+        help="lines `name lat lon alt [sigma]` or `name x y z [sigma]` (metres)",
+    )
+    parser.add_argument(
+        "--control", type=Path, metavar="FILE", help="control points and known distances (docs/files.md)"
     )
 
 

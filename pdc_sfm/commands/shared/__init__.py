@@ -1,0 +1,1 @@
+"""What several verbs share: their arguments, settings and paths."""
