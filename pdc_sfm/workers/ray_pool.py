@@ -136,7 +136,9 @@ class RayPool:
         try:
             while True:
                 for slot in self._slots:
-                    while slot.starting is None and len(slot.blocks) < slot.depth and (item := shares.take(slot.number)):
+                    while (
+                        slot.starting is None and len(slot.blocks) < slot.depth and (item := shares.take(slot.number))
+                    ):
                         argument = load(item) if load else item
                         slot.blocks.append((slot.actor.run.remote(method, (reference,), argument), item))
                 if not shares and not any(slot.blocks for slot in self._slots):
