@@ -1,133 +1,158 @@
-"""A shortlist out of a million images: time, memory, and what the index loses against comparing all. Descriptors are simulated.
+"""A shortlist out of a million images: time, memory, and what short codes lose against comparing all. Distractors are simulated.
 
     python benchmarks/million.py --images 1000000
+    python benchmarks/million.py --images 60000 --against IVF245,SQ8:31,61,122 HNSW32,SQ8:128,512       other kinds of faiss
 
-There are no million photographs here. Descriptors (`retrieval.vocabulary`) of real photographs give a mean and directions in
-which they vary; a simulated place is a random point in these, and a visit to it a point nearby, as near as two photographs of one
-place are to each other (`--same`, their mean cosine, 0.745 of gardenspoint by day and by night). A query is one more visit. The
-index is the product's (`retrieval.index`). Needs faiss (`pip install pdc_sfm[retrieval]`) and photographs to learn from.
+There are no million photographs here: `distractors.py` makes images of the features of those there are. The images of the queries'
+places are real and lie among them. What is searched is the product's (`retrieval.scan`); `--against` are faiss's factory words
+and numbers of lists probed or of candidates (HNSW). Processor time of one core. Needs faiss (`pip install pdc_sfm[retrieval]`).
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from data import DATA, needed
+from distractors import Distractors, simulation
 
-from pdc_sfm.images import list_images
-from pdc_sfm.retrieval.codes import Encoder
-from pdc_sfm.retrieval.index import TRAINED_ON, list_count, search_index, train_index
-from pdc_sfm.retrieval.vocabulary import Vocabulary
-from pdc_sfm.weights import load_network
+from pdc_sfm.retrieval import scan as product
+from pdc_sfm.retrieval.scan import DescriptorScan
 
-VISITS = 5  # photographs of a place
 CHUNK = 20_000
 FIRST, SHORTLIST = 5, 100
+RANKS = (1, 5, 100, 1000)
 
 
-class Simulated:
-    """Descriptors of visits to random places, from the statistics of real ones (N, D)."""
+class Database:
+    """Simulated images with the real ones spread among them, chunk by chunk: a million are 4 GB."""
 
-    def __init__(self, real: np.ndarray, same: float):
-        self._mean = real.mean(0)
-        _, scale, axes = np.linalg.svd(real - self._mean, full_matrices=False)
-        count = int((scale > 1e-6 * scale[0]).sum())
-        self._axes = (scale[:count, None] * axes[:count] / np.sqrt(len(real))).astype(np.float32)
-        # cosines are shares of the mean, which all have in common, and of the place; the rest is the visit's own
-        common = float(self._mean @ self._mean)
-        self._place = float(np.clip((same - common) / (1 - common), 0.01, 0.99))
+    def __init__(self, distractors: Distractors, real: np.ndarray, images: int):
+        self._distractors, self._real, self.images = distractors, real, images
+        self._places = np.linspace(0, images - 1, len(real)).astype(int)
 
-    def visits(self, places: np.ndarray, visit: int) -> np.ndarray:
-        """(N, D) unit: one visit to each of the places (N,)."""
-        shape = len(places), len(self._axes)
-        centers = np.random.default_rng([1, int(places[0])]).standard_normal(shape, dtype=np.float32)
-        own = np.random.default_rng([2, int(places[0]), visit]).standard_normal(shape, dtype=np.float32)
-        found = self._mean + (self._place**0.5 * centers + (1 - self._place) ** 0.5 * own) @ self._axes
-        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    def __iter__(self) -> Iterator[np.ndarray]:
+        for start in range(0, self.images, CHUNK):
+            rows = self._distractors.chunk(start, min(CHUNK, self.images - start))
+            here = (self._places >= start) & (self._places < start + len(rows))
+            rows[self._places[here] - start] = self._real[here]
+            yield rows
+
+    def sample(self) -> np.ndarray:
+        """Some to learn from, of chunks spread over all."""
+        starts = range(0, self.images, max(CHUNK, self.images // 10 // CHUNK * CHUNK))
+        size = min(self.images, product.TRAINED_ON) // len(starts)
+        return np.concatenate([self._distractors.chunk(start, CHUNK)[:size] for start in starts])
 
 
 class Exact:
-    """The shortlist of comparing all, chunk by chunk."""
+    """The best of comparing all, chunk by chunk."""
 
     def __init__(self, asked: np.ndarray):
-        self._asked, self._best = asked, np.zeros((len(asked), 0), np.float32)
-        self.ids, self.seconds = np.zeros((len(asked), 0), np.int64), 0.0
+        self._asked, self.best = asked, np.zeros((len(asked), 0), np.float32)
+        self.ids, self.seconds, self._seen = np.zeros((len(asked), 0), np.int64), 0.0, 0
 
-    def look_at(self, rows: np.ndarray, ids: np.ndarray) -> None:
+    def look_at(self, rows: np.ndarray) -> None:
         start = time.process_time()
-        best = np.concatenate((self._best, self._asked @ rows.T), 1)
+        ids = self._seen + np.arange(len(rows))
+        best = np.concatenate((self.best, self._asked @ rows.T), 1)
         every = np.concatenate((self.ids, np.broadcast_to(ids, (len(best), len(ids)))), 1)
-        order = np.argpartition(-best, min(SHORTLIST, best.shape[1] - 1), 1)[:, :SHORTLIST]
+        order = np.argpartition(-best, min(max(RANKS), best.shape[1] - 1), 1)[:, : max(RANKS)]
         order = np.take_along_axis(order, np.argsort(-np.take_along_axis(best, order, 1), 1), 1)
-        self._best, self.ids = np.take_along_axis(best, order, 1), np.take_along_axis(every, order, 1)
+        self.best, self.ids = np.take_along_axis(best, order, 1), np.take_along_axis(every, order, 1)
+        self._seen += len(rows)
         self.seconds += time.process_time() - start
 
 
-def real_descriptors(photos: Path, count: int) -> np.ndarray:
-    """Of photographs, with the built-in model."""
-    names = list_images(photos)
-    codes = Encoder(load_network(None, "cpu"), photos).encode(names[:: max(1, len(names) // count)][:count])
-    assert codes is not None
-    maps = codes.code.features[4].numpy()
-    return Vocabulary.learn(maps).describe(maps)
+def kept(exact: np.ndarray, found: list[np.ndarray], first: int = FIRST) -> np.ndarray:
+    """Of each query the share of the exact first that a shortlist has."""
+    return np.array([len({*a[:first]} & {*b.tolist()}) / first for a, b in zip(exact.tolist(), found)])
+
+
+def timed(search: Callable[[np.ndarray], Any], asked: np.ndarray) -> tuple[list[Any], float]:
+    """One query at a time, and seconds of each."""
+    search(asked[:1])
+    start = time.process_time()
+    found = [search(one[None]) for one in asked]
+    return found, (time.process_time() - start) / len(asked)
+
+
+def line(title: str, shares: np.ndarray, groups: dict[str, np.ndarray], milliseconds: float) -> str:
+    ends = np.cumsum([len(rows) for rows in groups.values()])
+    parts = [f"{shares[end - len(rows) : end].mean():>11.3f}" for rows, end in zip(groups.values(), ends)]
+    return f"{title:<28}{''.join(parts)}{shares.mean():>9.4f}{milliseconds:>9.1f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=1_000_000)
-    parser.add_argument("--queries", type=int, default=100)
-    parser.add_argument("--photos", type=Path, default=DATA / "photos")
-    parser.add_argument("--same", type=float, default=0.745, help="mean cosine of two photographs of one place")
+    parser.add_argument("--refined", type=int, nargs="+", default=[200, 1000, 3000], help="compared whole, of a query")
+    parser.add_argument("--against", nargs="*", default=[], metavar="WORDS:NUMBERS")
+    parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/million"), help="features are kept here")
     args = parser.parse_args()
-    photos = needed(args.photos)
     import faiss
 
     torch.set_num_threads(1)
     faiss.omp_set_num_threads(1)
-    simulated = Simulated(real_descriptors(photos, 300), args.same)
-    step = CHUNK // VISITS
-    chunks = [np.arange(start, start + step) for start in range(0, args.images // VISITS, step)]
-
-    def chunk(places: np.ndarray) -> np.ndarray:
-        return np.concatenate([simulated.visits(places, visit) for visit in range(VISITS)])
-
+    distractors, real, groups = simulation(args.work)
+    database, asked = Database(distractors, real, args.images), np.concatenate(list(groups.values())).astype(np.float32)
     start = time.process_time()
-    trainees = -(-list_count(args.images) * TRAINED_ON // CHUNK)
-    sample = [chunk(chunks[i]) for i in np.linspace(0, len(chunks) - 1, min(trainees, len(chunks))).astype(int)]
-    index = train_index(np.concatenate(sample)[: list_count(args.images) * TRAINED_ON], args.images)
-    del sample
-    trained = time.process_time() - start
-    asked = simulated.visits(chunks[0], VISITS)[: args.queries]  # another visit to the first places
-    exact, added = Exact(asked), 0.0
-    for number, places in enumerate(chunks):
-        rows = chunk(places)
-        here = number * CHUNK + np.arange(len(rows))
+    index = DescriptorScan.train(database.sample())
+    trained, exact = time.process_time() - start, Exact(asked)
+
+    def looked_at() -> Iterator[np.ndarray]:
+        for rows in database:
+            exact.look_at(rows)
+            yield rows
+
+    with tempfile.TemporaryDirectory(dir=args.work) as folder:
+        scan = DescriptorScan.write(Path(folder), index, looked_at())
+        size = DescriptorScan.files(Path(folder))[0].stat().st_size
+        print(f"{args.images:,} images, {len(real)} of them real; {len(asked)} real queries; one core")
+        print("cosines of the images at ranks " + ", ".join(f"{rank:,}" for rank in RANKS))
+        ends = np.cumsum([len(rows) for rows in groups.values()])
+        for (name, rows), end in zip(groups.items(), ends):
+            some = exact.best[end - len(rows) : end, [rank - 1 for rank in RANKS]].mean(0)
+            print(f"  {name:<12}" + "".join(f"{value:>8.3f}" for value in some))
+        print(f"\nof the {FIRST} best of all, in a shortlist of {SHORTLIST}:")
+        print(f"{'':<28}{''.join(f'{name:>11}' for name in groups)}{'all':>9}{'ms':>9}", flush=True)
+        for product.REFINED in args.refined:
+            found, seconds = timed(lambda one: scan.search(one, SHORTLIST)[0], asked)
+            print(line(f"short codes, {product.REFINED} whole", kept(exact.ids, found), groups, 1e3 * seconds), flush=True)
+        print(f"training {trained:.1f} s; compared with all: {1e3 * exact.seconds / len(asked):.0f} ms a query (in a batch)")
+        print(f"short codes {size / 1e6:.0f} MB in memory, descriptors {2 * args.images * asked.shape[1] / 1e9:.2f} GB on disk;"
+              f" this process at most {peak_gigabytes():.1f} GB", flush=True)  # fmt: skip
+    for words in args.against:
+        compare(words, database, asked, exact, groups)
+
+
+def compare(words: str, database: Database, asked: np.ndarray, exact: Exact, groups: dict[str, np.ndarray]) -> None:
+    """Another kind of index, which gives the shortlist by itself."""
+    import faiss
+
+    kind, _, numbers = words.partition(":")
+    index = faiss.index_factory(asked.shape[1], kind, faiss.METRIC_INNER_PRODUCT)
+    start = time.process_time()
+    index.train(database.sample())
+    trained, added = time.process_time() - start, 0.0
+    for rows in database:
         start = time.process_time()
-        index.add_with_ids(rows, here)
+        index.add(rows)
         added += time.process_time() - start
-        exact.look_at(rows, here)
-    start = time.process_time()
-    found = np.concatenate([search_index(index, one[None], SHORTLIST) for one in asked])
-    searched = (time.process_time() - start) / len(asked)
-    own = np.arange(len(asked))[:, None]  # the query's place
-
-    def recall(ids: np.ndarray) -> float:
-        """The share of the visits to the query's place that a shortlist has."""
-        return float(((ids // CHUNK * step + ids % CHUNK % step) == own).sum(1).mean() / VISITS)
-
-    kept = np.mean([len(set(a) & set(b)) / FIRST for a, b in zip(exact.ids[:, :FIRST].tolist(), found.tolist())])
-    print(f"{index.ntotal:,} simulated images of {args.images // VISITS:,} places, {index.nlist} lists; one core")
-    there = f"the {VISITS} images of the query's place in a shortlist of {SHORTLIST}"
-    print(f"{there}: {recall(found):.3f}; where all are compared: {recall(exact.ids):.3f}")
-    print(f"training {trained:.0f} s, adding {1e6 * added / index.ntotal:.0f} us an image")
-    print(f"a query: {1e3 * searched:.1f} ms; compared with all: {1e3 * exact.seconds / len(asked):.0f} ms")
-    print(f"of the first {FIRST} of all, whatever they show, in the index's shortlist of {SHORTLIST}: {kept:.3f}")
-    print(f"the index: {index.ntotal * (index.d + 8) / 1e9:.2f} GB; this process at most {peak_gigabytes():.1f} GB")
+    print(f"{kind}: training {trained:.0f} s, adding {1e6 * added / index.ntotal:.0f} us an image")
+    for number in map(int, numbers.split(",")):
+        if hasattr(index, "hnsw"):
+            index.hnsw.efSearch = number
+        else:
+            faiss.extract_index_ivf(index).nprobe = number
+        found, seconds = timed(lambda one: index.search(one, SHORTLIST)[1][0], asked)
+        print(line(f"{kind} {number}", kept(exact.ids, found), groups, 1e3 * seconds), flush=True)
 
 
 def peak_gigabytes() -> float:

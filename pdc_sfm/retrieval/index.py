@@ -1,11 +1,12 @@
 """Which images of a large database are most like a query at a first look: one descriptor an image, beside its code.
 
-Descriptors are made once and added to as codes are. Up to `EXACT` images are compared one by one; more need an index (faiss, the
-extra `retrieval`), which looks only among those whose descriptors lie near. Without faiss all are compared, however many.
+Descriptors are made once and added to as codes are. Up to `EXACT` images are compared one by one; of more those that short codes
+(`retrieval.scan`: faiss, the extra `retrieval`) find most like. Without faiss all are compared, however many.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 from collections.abc import Sequence
@@ -17,8 +18,9 @@ import numpy as np
 import torch
 
 from pdc_sfm.errors import CheckpointError
-from pdc_sfm.files import atomic_path, remove_leftovers, write_text
+from pdc_sfm.files import remove_leftovers, write_text
 from pdc_sfm.retrieval.codes import PART, CoarseCodes, CodeFolder
+from pdc_sfm.retrieval.scan import TRAINED_ON, DescriptorScan
 from pdc_sfm.retrieval.vocabulary import Vocabulary
 from pdc_sfm.weights.tensor_files import read_safetensors, write_safetensors
 
@@ -26,9 +28,6 @@ log = logging.getLogger(__name__)
 
 EXACT = 50_000  # images: their descriptors take 100 MB, and a comparison with all some ten milliseconds of a core
 LEARNED_FROM = 256  # images, spread over the database, whose features give the words
-LISTS = 1024  # of the index at most, about the root of a million
-PROBED = 1 / 8  # of the lists, looked through for a query; not measured yet (docs/scale.md, benchmarks/million.py)
-TRAINED_ON = 40  # descriptors for each list
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,11 @@ class DescriptorIndex:
     def __init__(self, folder: CodeFolder):
         self._codes, self._folder = folder, folder.folder
         self._vocabulary: Vocabulary | None = None
-        self._index: Any = None
+        self._scan: DescriptorScan | None = None
+
+    @property
+    def _total(self) -> int:
+        return sum(map(len, self._codes.images))
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -58,15 +61,15 @@ class DescriptorIndex:
         for part in range(len(self._codes.parts)):
             if not self._has(part):
                 self._describe(part)
-        if sum(map(len, self._codes.images)) > EXACT:
-            self._index = self._updated_index()
+        if self._total > EXACT:
+            self._scan = self._updated_scan()
 
     def shortlist(self, queries: CoarseCodes, database: Sequence[str], count: int) -> list[list[str]]:
         """For each query the `count` images of the database most like it, best first."""
         asked = self.vocabulary.describe(queries.code.features[4].numpy())
         places = self._codes.rows(database)
-        if self._index is not None:
-            found = self._search(asked, places, count)
+        if self._scan is not None and len(database) > EXACT:
+            found = self._search(self._scan, asked, places, count)
         else:
             found = self._compare(asked, places, count)
         return [[self._codes.images[one.part][one.row][0] for one in row] for row in found]
@@ -84,11 +87,20 @@ class DescriptorIndex:
                 best, ids = (np.take_along_axis(values, order, 1) for values in (best, ids))
         return [[Found(*divmod(number, PART)) for number in row] for row in ids.tolist()]
 
-    def _search(self, asked: np.ndarray, places: Sequence[tuple[int, list[int]]], count: int) -> list[list[Found]]:
-        """By the index; only images of the database count."""
-        ids = np.concatenate([part * PART + np.array(rows, np.int64) for part, rows in places])
-        found = search_index(self._index, asked, min(count, len(ids)), ids if len(ids) < self._index.ntotal else None)
-        return [[Found(*divmod(number, PART)) for number in row if number >= 0] for row in found.tolist()]
+    def _search(
+        self, scan: DescriptorScan, asked: np.ndarray, places: Sequence[tuple[int, list[int]]], count: int
+    ) -> list[list[Found]]:
+        """By the short codes of all images of the folder; only those of the database count."""
+        starts = np.cumsum([0, *map(len, self._codes.images)])
+        allowed = np.zeros(len(scan), bool)
+        for part, rows in places:
+            allowed[starts[part] + np.array(rows)] = True
+        found = scan.search(asked, count, None if allowed.all() else allowed)
+        parts = [np.searchsorted(starts, rows, "right") - 1 for rows in found]
+        return [
+            [Found(part, row) for part, row in zip(of.tolist(), (rows - starts[of]).tolist())]
+            for of, rows in zip(parts, found)
+        ]
 
     def _learn(self) -> Vocabulary:
         """From images spread over the folder; written before any descriptor is."""
@@ -141,66 +153,33 @@ class DescriptorIndex:
             found = read_safetensors(self._file(part))
         return found[0]["descriptors"].numpy().astype(np.float32)
 
-    def _updated_index(self) -> Any:
-        """The faiss index of all parts, on disk too; None where there is no faiss."""
-        try:
-            import faiss
-        except ImportError:
-            total = sum(map(len, self._codes.images))
-            log.warning(f"{total:,} images are compared one by one: `pip install pdc_sfm[retrieval]` is faster")
+    def _updated_scan(self) -> DescriptorScan | None:
+        """Of all parts, on disk too; None where there is no faiss."""
+        if importlib.util.find_spec("faiss") is None:
+            log.warning(
+                f"{self._total:,} images are compared one by one: `pip install pdc_sfm[retrieval]` is faster"
+            )
             return None
-        path, record = self._folder / "index.faiss", self._folder / "index.json"
+        record = self._folder / "index.json"
         parts = [f"{path.stem} {len(images)}" for path, images in zip(self._codes.parts, self._codes.images)]
         known = _read_record(record)
-        index, done = None, 0
+        scan, done = None, 0
         if known.get("vocabulary") == self.vocabulary.digest() and known.get("parts") == parts[: len(known["parts"])]:
-            try:
-                index, done = faiss.read_index(str(path)), len(known["parts"])
-            except RuntimeError as error:
-                log.warning(f"{path} cannot be read ({error}): it is made again")
-        if index is None:
-            index = self._new_index()
-        if done < len(parts):
-            for part in range(done, len(parts)):
-                rows = self._descriptors(part)
-                index.add_with_ids(rows, part * PART + np.arange(len(rows)))
-            record.unlink(missing_ok=True)  # between the two files a kill leaves no record, and the index is made again
-            with atomic_path(path) as partial:
-                faiss.write_index(index, str(partial))
-            write_text(record, json.dumps({"vocabulary": self.vocabulary.digest(), "parts": parts}))
-        return index
+            done = len(known["parts"])
+            scan = DescriptorScan.open(self._folder, sum(map(len, self._codes.images[:done])))
+        if scan is not None and done == len(parts):
+            return scan
+        index, done = (scan.index, done) if scan is not None else (DescriptorScan.train(self._sample()), 0)
+        record.unlink(missing_ok=True)  # while files are written a kill leaves no record, and they are made again
+        scan = DescriptorScan.write(self._folder, index, (self._descriptors(part) for part in range(done, len(parts))))
+        write_text(record, json.dumps({"vocabulary": self.vocabulary.digest(), "parts": parts}))
+        return scan
 
-    def _new_index(self) -> Any:
-        """Trained on parts spread over all."""
-        total = sum(map(len, self._codes.images))
-        needed = min(len(self._codes.parts), -(-list_count(total) * TRAINED_ON // PART))
+    def _sample(self) -> np.ndarray:
+        """Descriptors to learn short codes from: parts spread over all."""
+        needed = min(len(self._codes.parts), -(-TRAINED_ON // PART))
         some = np.linspace(0, len(self._codes.parts) - 1, needed).astype(int)
-        return train_index(np.concatenate([self._descriptors(part) for part in some.tolist()]), total)
-
-
-def list_count(total: int) -> int:
-    """Lists of an index of so many descriptors."""
-    return max(1, min(LISTS, round(total**0.5)))
-
-
-def train_index(sample: np.ndarray, total: int) -> Any:
-    """An empty faiss index for so many descriptors: lists of those that lie near each other, one byte a number."""
-    import faiss
-
-    index = faiss.index_factory(sample.shape[1], f"IVF{list_count(total)},SQ8", faiss.METRIC_INNER_PRODUCT)
-    index.train(sample)
-    return index
-
-
-def search_index(index: Any, asked: np.ndarray, count: int, ids: np.ndarray | None = None) -> np.ndarray:
-    """Ids (Q, count) of the descriptors most like those asked for, -1 where there are no more; of `ids` only, if given."""
-    import faiss
-
-    options = faiss.IVFSearchParameters()
-    options.nprobe = max(1, round(PROBED * index.nlist))
-    if ids is not None:
-        options.sel = faiss.IDSelectorBatch(ids)
-    return index.search(np.ascontiguousarray(asked, np.float32), count, params=options)[1]
+        return np.concatenate([self._descriptors(part) for part in some.tolist()])
 
 
 def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]] | None:

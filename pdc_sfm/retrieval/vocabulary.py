@@ -48,14 +48,22 @@ class Vocabulary:
 
     def describe(self, maps: np.ndarray) -> np.ndarray:
         """Descriptors (N, D), unit, of the coarsest features (N, C, H, W) of some images."""
+        return self.normalize(self.sums(maps))
+
+    def sums(self, maps: np.ndarray) -> np.ndarray:
+        """(N, K, A): features along the axes, summed by word. Of parts of an image they add up to those of the image."""
         features = _unit(_local(maps) - self.mean)  # (N, H * W, C)
         likeness = SHARPNESS * (features @ self.words.T)
         shares = np.exp(likeness - likeness.max(-1, keepdims=True))
         shares /= shares.sum(-1, keepdims=True)
-        sums = shares.transpose(0, 2, 1) @ (features @ self.axes)  # (N, K, A)
+        return shares.transpose(0, 2, 1) @ (features @ self.axes)
+
+    @staticmethod
+    def normalize(sums: np.ndarray) -> np.ndarray:
+        """(N, K, A) -> (N, D) unit."""
         # the root of the length: what fills an image is not all of it
-        sums /= np.sqrt(np.maximum(np.linalg.norm(sums, axis=-1, keepdims=True), 1e-6))
-        return _unit(sums.reshape(len(maps), -1))
+        sums = sums / np.sqrt(np.maximum(np.linalg.norm(sums, axis=-1, keepdims=True), 1e-6))
+        return _unit(sums.reshape(len(sums), -1))
 
     def digest(self) -> str:
         """A fingerprint: descriptors by other words cannot be compared."""

@@ -6,8 +6,10 @@ import torch
 
 from pdc_sfm.network import ImageCode
 from pdc_sfm.retrieval import index as index_module
+from pdc_sfm.retrieval import scan as scan_module
 from pdc_sfm.retrieval.codes import PART, CoarseCodes, CodeFolder
 from pdc_sfm.retrieval.index import DescriptorIndex
+from pdc_sfm.retrieval.scan import DescriptorScan
 
 PLACES, VISITS, CHANNELS = 40, 8, 24
 
@@ -82,7 +84,14 @@ def test_what_was_described_is_kept_and_only_new_images_are_described(folder, mo
 
 
 @pytest.mark.parametrize(
-    "file", ["descriptors_00001.safetensors", "vocabulary.safetensors", "index.faiss", "index.json"]
+    "file",
+    [
+        "descriptors_00001.safetensors",
+        "vocabulary.safetensors",
+        "index.faiss",
+        "index.descriptors",
+        "index.json",
+    ],
 )
 def test_damaged_files_are_made_again(folder, monkeypatch, file):
     if "index" in file:
@@ -94,21 +103,46 @@ def test_damaged_files_are_made_again(folder, monkeypatch, file):
     assert opened(folder).shortlist(QUERIES, NAMES, VISITS) == before
 
 
-def test_an_index_finds_what_comparing_all_finds_and_is_added_to(folder, monkeypatch):
-    faiss = pytest.importorskip("faiss")
-    exact = opened(folder).shortlist(QUERIES, NAMES, VISITS)
+@pytest.fixture
+def many(folder, monkeypatch):
+    """More images than are compared one by one; of 320 only 24 are compared whole for a query."""
+    pytest.importorskip("faiss")
     monkeypatch.setattr(index_module, "EXACT", 100)
-    monkeypatch.setattr(index_module, "PROBED", 0.5)
-    found = opened(folder).shortlist(QUERIES, NAMES, VISITS)
-    assert [set(names) for names in found] == [set(names) for names in exact]
-    some = [name for name in NAMES if name.endswith("_3")]
-    assert places_of(opened(folder).shortlist(QUERIES, some, 1)) == [[place] for place in range(0, PLACES, 3)]
-    trained = []
-    monkeypatch.setattr(DescriptorIndex, "_new_index", lambda self: trained.append(1))
-    folder.add(codes_of([f"{place}_50" for place in range(PLACES)]))
-    opened(folder)
-    assert not trained
-    assert faiss.read_index(str(folder.folder / "index.faiss")).ntotal == len(NAMES) + PLACES
+    monkeypatch.setattr(scan_module, "REFINED", 3 * VISITS)
+    return folder
+
+
+def test_short_codes_find_what_comparing_all_finds(folder, many, monkeypatch):
+    found = opened(many).shortlist(QUERIES, NAMES, VISITS)
+    monkeypatch.setattr(index_module, "EXACT", 1000)
+    assert found == opened(folder).shortlist(QUERIES, NAMES, VISITS)
+
+
+def test_short_codes_count_only_images_of_the_database(many):
+    some = [name for name in NAMES if name.endswith(("_1", "_3", "_6", "_7"))]
+    found = opened(many).shortlist(QUERIES, some, 4)
+    wanted = [sorted(f"{place}_{visit}" for visit in (1, 3, 6, 7)) for place in range(0, PLACES, 3)]
+    assert [sorted(names) for names in found] == wanted
+
+
+def test_short_codes_are_added_to_and_not_learned_again(many, monkeypatch):
+    opened(many)
+    monkeypatch.setattr(DescriptorScan, "train", None)
+    more = [f"{place}_50" for place in range(PLACES)]
+    many.add(codes_of(more))
+    found = opened(many).shortlist(QUERIES, [*NAMES, *more], VISITS + 1)
+    assert all(f"{place}_50" in names for place, names in zip(range(0, PLACES, 3), found))
+    assert opened(many).shortlist(QUERIES, [*NAMES, *more], VISITS + 1) == found  # as it was written
+
+
+def test_what_a_killed_run_added_does_not_count(many):
+    before = opened(many).shortlist(QUERIES, NAMES, VISITS)
+    with open(many.folder / "index.descriptors", "ab") as file:
+        file.write(bytes(5000))
+    more = [f"{place}_50" for place in range(PLACES)]
+    many.add(codes_of(more))
+    found = opened(many).shortlist(QUERIES, [*NAMES, *more], VISITS + 1)
+    assert [[name for name in names if name not in more][:VISITS] for names in found] == before
 
 
 def test_without_faiss_all_are_compared_and_that_is_said(folder, monkeypatch, caplog):
