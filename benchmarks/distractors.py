@@ -1,7 +1,7 @@
 """Descriptors of as many images as one likes, made of the features of real photographs; and real queries with their places.
 
-A simulated image takes each of its four quarters from a photograph or from one of the `NEAREST` photographs most like it, half of the
-time each: their features, not their pixels, so that a million cost seconds. Such images gather as photographs do, no two
+A simulated image takes each of its four quarters from a photograph or from one of the `NEAREST` photographs most like it, half of
+the time each: their features, not their pixels, so that a million cost seconds. Such images gather as photographs do, no two
 are the same, and what lies nearest to a query is no tie: the benchmark prints the cosines at several ranks. Queries and the
 images of their places are real, and of no photograph that distractors are made of.
 """

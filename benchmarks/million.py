@@ -3,9 +3,10 @@
     python benchmarks/million.py --images 1000000
     python benchmarks/million.py --images 60000 --against IVF245,SQ8:31,61,122 HNSW32,SQ8:128,512       other kinds of faiss
 
-There are no million photographs here: `distractors.py` makes images of the features of those there are. The images of the queries'
-places are real and lie among them. What is searched is the product's (`retrieval.scan`); `--against` are faiss's factory words
-and numbers of lists probed or of candidates (HNSW). Processor time of one core. Needs faiss (`pip install pdc_sfm[retrieval]`).
+There are no million photographs here: `distractors.py` makes images of the features of those there are. The images of the
+queries' places are real and lie among them. What is searched is the product's (`retrieval.scan`); `--against` are faiss's
+factory words and numbers of lists probed or of candidates (HNSW). Processor time of one core. Needs faiss (`pip install
+pdc_sfm[retrieval]`).
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def line(title: str, shares: np.ndarray, groups: dict[str, np.ndarray], millisec
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=1_000_000)
-    parser.add_argument("--refined", type=int, nargs="+", default=[200, 1000, 3000], help="compared whole, of a query")
+    parser.add_argument("--refined", type=int, nargs="+", default=[1000, 3000, 10000], help="compared whole, of a query")
     parser.add_argument("--against", nargs="*", default=[], metavar="WORDS:NUMBERS")
     parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/million"), help="features are kept here")
     args = parser.parse_args()
@@ -124,8 +125,12 @@ def main() -> None:
         print(f"{'':<28}{''.join(f'{name:>11}' for name in groups)}{'all':>9}{'ms':>9}", flush=True)
         for product.REFINED in args.refined:
             found, seconds = timed(lambda one: scan.search(one, SHORTLIST)[0], asked)
-            print(line(f"short codes, {product.REFINED} whole", kept(exact.ids, found), groups, 1e3 * seconds), flush=True)
-        print(f"training {trained:.1f} s; compared with all: {1e3 * exact.seconds / len(asked):.0f} ms a query (in a batch)")
+            print(
+                line(f"short codes, {product.REFINED} whole", kept(exact.ids, found), groups, 1e3 * seconds), flush=True
+            )
+        print(
+            f"training {trained:.1f} s; compared with all: {1e3 * exact.seconds / len(asked):.0f} ms a query (in a batch)"
+        )
         print(f"short codes {size / 1e6:.0f} MB in memory, descriptors {2 * args.images * asked.shape[1] / 1e9:.2f} GB on disk;"
               f" this process at most {peak_gigabytes():.1f} GB", flush=True)  # fmt: skip
     for words in args.against:

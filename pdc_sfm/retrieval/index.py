@@ -156,9 +156,7 @@ class DescriptorIndex:
     def _updated_scan(self) -> DescriptorScan | None:
         """Of all parts, on disk too; None where there is no faiss."""
         if importlib.util.find_spec("faiss") is None:
-            log.warning(
-                f"{self._total:,} images are compared one by one: `pip install pdc_sfm[retrieval]` is faster"
-            )
+            log.warning(f"{self._total:,} images are compared one by one: `pip install pdc_sfm[retrieval]` is faster")
             return None
         record = self._folder / "index.json"
         parts = [f"{path.stem} {len(images)}" for path, images in zip(self._codes.parts, self._codes.images)]
