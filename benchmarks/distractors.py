@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from data import DATA, needed
+from data import needed
 
 from pdc_sfm.images import list_images
 from pdc_sfm.retrieval.vocabulary import Vocabulary
@@ -56,19 +56,19 @@ def features(folder: Path, work: Path) -> tuple[list[str], np.ndarray]:
     return found["names"].tolist(), found["maps"]
 
 
-def simulation(work: Path) -> tuple[Distractors, np.ndarray, dict[str, np.ndarray]]:
-    """Distractors, real images of the database (N, D), and queries (Q, D) by name."""
-    photos = features(needed(DATA / "photos"), work)[1]
+def simulation(data: Path, work: Path) -> tuple[Distractors, np.ndarray, dict[str, np.ndarray]]:
+    """Distractors, real images of the database (N, D), and queries (Q, D) by name: of the folders of datasets/README.md."""
+    photos = features(needed(data / "photos"), work)[1]
     photos = photos[np.random.default_rng(0).permutation(len(photos))]
     own = photos[HELD_OUT:]
     vocabulary = Vocabulary.learn(own[:: max(1, len(own) // LEARNED_FROM)][:LEARNED_FROM])
-    names, maps = features(needed(DATA / "places/gardenspoint"), work)
+    names, maps = features(needed(data / "places/gardenspoint"), work)
     walk = dict.fromkeys(name.split("/")[0] for name in names)
     day = {key: vocabulary.describe(maps[[name.startswith(key) for name in names]]) for key in walk}
-    names, maps = features(needed(DATA / "indoor/kitchen/images"), work)
+    names, maps = features(needed(data / "indoor/kitchen/images"), work)
     known = np.array([name.startswith("db/") for name in names])
     kitchen = vocabulary.describe(maps)
-    scenes = [vocabulary.describe(features(needed(DATA / "scenes" / name / "images"), work)[1]) for name in SCENES]
+    scenes = [vocabulary.describe(features(needed(data / "scenes" / name / "images"), work)[1]) for name in SCENES]
     real = np.concatenate([day["day_right"], kitchen[known], *(one[::2] for one in scenes)])
     queries = {
         "night": day["night_right"],

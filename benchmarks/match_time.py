@@ -22,7 +22,8 @@ from typing import Any
 
 from data import DATA, needed
 
-NETWORK = ("network: encode", "network: decode", "network: judge")
+NETWORK = ("network: encode", "network: coarse levels", "network: fine levels", "network: confidence",
+           "network: encode views to search")  # fmt: skip
 ALIGNMENT = "sub-pixel alignment"  # works on the images after the network: it counts as outside
 
 
@@ -66,12 +67,15 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str],
         import torch
 
         import pdc_sfm.matcher
+        from pdc_sfm.dense import gray
         from pdc_sfm.dense import subpixel as alignment
+        from pdc_sfm.dense.estimator import Estimator
         from pdc_sfm.dense.views import View
         from pdc_sfm.engine import run
         from pdc_sfm.engine.pairing import exhaustive_pairs
         from pdc_sfm.engine.reading import ReadAhead
         from pdc_sfm.images import list_images
+        from pdc_sfm.matches import kept
         from pdc_sfm.network.confidence_head import ConfidenceHead
         from pdc_sfm.settings import load_settings
         from pdc_sfm.store.journal import RawStore
@@ -84,13 +88,17 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str],
     run.aggregate = functools.partial(run.aggregate, threads=1)
     for owner, attribute, name in (
         (network, "encode", NETWORK[0]),
-        (network, "decode", NETWORK[1]),
-        (ConfidenceHead, "forward", NETWORK[2]),
-        (alignment, "gray", ALIGNMENT),
+        (network, "encode_low", NETWORK[4]),
+        (Estimator, "_coarse", NETWORK[1]),
+        (Estimator, "_decode", NETWORK[2]),
+        (ConfidenceHead, "forward", NETWORK[3]),
+        (gray, "gray", ALIGNMENT),
         (alignment, "align_likely", ALIGNMENT),
         (ReadAhead, "take", "reading images"),
         (View, "render", "resizing"),
         (pdc_sfm.matcher, "select_matches", "selecting matches"),
+        (kept, "pack", "selecting matches"),
+        (pdc_sfm.matcher, "collect", "selecting matches"),
         (RawStore, "append", "writing the journal"),
         (RawStore, "flush", "writing the journal"),
         (run, "aggregate", "keypoints and tracks, both files"),

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from data import DATA
 from distractors import Distractors, simulation
 
 from pdc_sfm.retrieval import scan as product
@@ -93,15 +94,20 @@ def line(title: str, shares: np.ndarray, groups: dict[str, np.ndarray], millisec
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=1_000_000)
-    parser.add_argument("--refined", type=int, nargs="+", default=[1000, 3000, 10000], help="compared whole, of a query")
+    parser.add_argument(
+        "--refined", type=int, nargs="+", default=[1000, 3000, 10000], help="compared whole, of a query"
+    )
     parser.add_argument("--against", nargs="*", default=[], metavar="WORDS:NUMBERS")
+    parser.add_argument(
+        "--data", type=Path, default=DATA, help="photos, places, indoor and scenes of datasets/README.md"
+    )
     parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/million"), help="features are kept here")
     args = parser.parse_args()
     import faiss
 
     torch.set_num_threads(1)
     faiss.omp_set_num_threads(1)
-    distractors, real, groups = simulation(args.work)
+    distractors, real, groups = simulation(args.data, args.work)
     database, asked = Database(distractors, real, args.images), np.concatenate(list(groups.values())).astype(np.float32)
     start = time.process_time()
     index = DescriptorScan.train(database.sample())

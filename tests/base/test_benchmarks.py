@@ -36,7 +36,7 @@ def test_a_benchmark_needs_neither_a_changed_path_nor_the_tests(path):
         ("scale", "--list"),
         ("plane_truth", "--images"),
         ("alignment_constants", "--photos"),
-        ("million", "--photos"),
+        ("million", "--data"),
     ],
 )
 def test_absent_data_are_named(name, option, tmp_path, monkeypatch):
