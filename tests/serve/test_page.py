@@ -48,7 +48,7 @@ def test_a_dropped_photograph_is_seen_where_it_was_taken(make_server, dropped):
         said = browser.ask("document.getElementById('said').textContent")
         place = [float(word) for word in said.removeprefix("Taken at ").split(", ")]
         assert place == pytest.approx([0.1, 0.3, 1.0], abs=0.15)
-        assert "right with probability" in browser.ask("document.getElementById('probability-text').textContent")
+        assert "Right with probability 9" in browser.ask("document.getElementById('probability-text').textContent")
         browser.wait_for(f"{DRAWN % 'matches'} > 100")  # both pictures and the lines between them
         assert browser.ask("viewer.pose.length") == 5  # the camera stands in the map
         assert (

@@ -4,8 +4,10 @@ const STAGES = { read: "Reading the photograph", retrieve: "Looking for images o
   pairs: "Keeping the photographs", extend: "Finding their place in the map", load: "Taking up the map" };
 const FINISHED = new Set(["done", "failed", "dropped"]);
 const PAUSE = 400; // milliseconds between two looks at a request
+const MODEL_LABEL = find("model").getAttribute("aria-label");
 const viewer = new Viewer(find("model"));
 let map = null;
+let shown = null; // the answer that is seen
 let asked = 0; // questions of this page: only the latest is shown
 
 async function ask(path, options = {}) {
@@ -117,8 +119,12 @@ function progress(request) {
   working(`${STAGES[stage] || "Working"}${counted} …`, (place + (total ? done / total : 0)) / order.length);
 }
 
+const percent = (probability) => `${Math.floor(100 * probability)} %`; // never rounded up to sure
+
 async function showAnswer(request, file) {
-  const answer = request.answer;
+  const answer = shown = request.answer;
+  const photo = file ? await createImageBitmap(file, { imageOrientation: "none" }).catch(() => null) : null; // pixels as they are stored
+  if (shown !== answer) return; // another was asked for meanwhile
   find("answer").hidden = false;
   const unit = map.metres ? "m" : "units";
   const figures = { Photograph: request.name || "–" };
@@ -126,20 +132,24 @@ async function showAnswer(request, file) {
   find("doubt").hidden = !answer.doubt;
   if (answer.localized) {
     const { pose } = answer, [x, y, z] = pose.position;
-    find("said").textContent = `Taken at ${round(x)}, ${round(y)}, ${round(z)}`;
+    const place = `${round(x)}, ${round(y)}, ${round(z)}`;
+    const onEarth = pose.latitude !== null && `${round(pose.latitude, 6)}, ${round(pose.longitude, 6)}`;
+    find("said").textContent = `Taken at ${onEarth || place}`;
+    if (onEarth) figures["In the map"] = `${place} ${unit}`;
     find("probability").value = answer.probability;
     const limit = map.metres ? "0.25 m and 2°" : "a sixtieth of the depth and 2°";
-    find("probability-text").textContent = `right with probability ${round(answer.probability)} (within ${limit})`;
+    find("probability-text").textContent = `Right with probability ${percent(answer.probability)}: within ${limit}`;
     find("doubt").textContent = answer.doubt ? `Doubtful: ${answer.doubt}` : "";
-    if (pose.latitude !== null) figures["Latitude, longitude"] = `${round(pose.latitude, 7)}, ${round(pose.longitude, 7)}`;
     figures["Standard deviation"] = `${round(pose.sigma_position, 3)} ${unit}, ${round(pose.sigma_degrees)}°`;
     figures.Inliers = `${answer.inliers.toLocaleString("en")} in ${answer.images.filter((image) => image.inliers).length} images`;
-    viewer.showPose(answer);
+    viewer.showPose(answer, photo);
     find("view-pose").disabled = false;
+    find("model").setAttribute("aria-label", `${MODEL_LABEL} The photograph was taken at ${place}.`);
   } else find("said").textContent = `Not found in this map: ${answer.reason}`;
   if (answer.camera) figures.Camera = `${answer.camera.model}, ${answer.camera.width} × ${answer.camera.height}, of ${answer.camera.source}`;
   figures.Images = answer.images.map((image) => image.name).join(", ") || "none";
-  figures.Seconds = Object.entries(answer.seconds).map(([stage, seconds]) => `${stage} ${round(seconds)}`).join(", ");
+  const spent = Object.entries(answer.seconds);
+  figures.Time = `${round(spent.reduce((sum, [, seconds]) => sum + seconds, 0), 1)} s (${spent.map(([stage, seconds]) => `${stage} ${round(seconds, 1)}`).join(", ")})`;
   find("figures").replaceChildren(...Object.entries(figures).flatMap(([key, value]) => {
     const term = document.createElement("dt"), text = document.createElement("dd");
     term.textContent = key;
@@ -147,19 +157,17 @@ async function showAnswer(request, file) {
     return [term, text];
   }));
   find("answer").focus({ preventScroll: innerWidth >= 860 });
-  if (answer.localized) await drawMatches(answer, file).catch(() => { find("matches").hidden = true; });
+  if (answer.localized) await drawMatches(answer, photo).catch(() => { find("matches").hidden = true; });
 }
 
-async function drawMatches(answer, file) {
+async function drawMatches(answer, left) {
   const image = map.images.find((one) => one.number === answer.shown_image);
   const canvas = find("matches");
-  canvas.hidden = !file || !image;
-  find("matches-note").textContent = image ? `${answer.shown.length} of the inliers with ${image.name}` : "";
+  canvas.hidden = !left || !image;
+  find("matches-note").textContent = canvas.hidden ? "" : `The photograph, and ${answer.shown.length} of its inliers in ${image.name}`;
   if (canvas.hidden) return;
-  const [left, right] = await Promise.all([
-    createImageBitmap(file, { imageOrientation: "none" }), // matches count pixels as they are stored
-    ask(`map/images/${image.number}?side=640`).then((response) => response.blob()).then(createImageBitmap),
-  ]);
+  const right = await ask(`map/images/${image.number}?side=640`).then((response) => response.blob()).then((blob) => createImageBitmap(blob));
+  if (shown !== answer) return;
   const height = 300, gap = 6;
   const width0 = Math.round(left.width * height / left.height), width1 = Math.round(right.width * height / right.height);
   canvas.width = width0 + gap + width1;
@@ -183,7 +191,7 @@ async function loadList() {
   find("list").replaceChildren(...found.map((request) => {
     const item = document.createElement("li"), button = document.createElement("button"), note = document.createElement("small");
     const said = request.answer && request.kind === "localize"
-      ? request.answer.localized ? `right with probability ${round(request.answer.probability)}` : "not found"
+      ? request.answer.localized ? `right with probability ${percent(request.answer.probability)}` : "not found"
       : request.error || request.state;
     button.type = "button";
     button.textContent = request.name || request.kind;
@@ -212,11 +220,17 @@ drop.addEventListener("drop", (event) => {
 });
 find("view-all").addEventListener("click", () => viewer.fly(viewer.home, 900));
 find("view-pose").addEventListener("click", () => viewer.poseView && viewer.fly(viewer.poseView, 900));
+find("copy").addEventListener("click", async () => {
+  const done = await navigator.clipboard.writeText(JSON.stringify(shown, null, 1)).then(() => "Copied", () => "The browser does not allow it");
+  find("copy").textContent = done;
+  setTimeout(() => { find("copy").textContent = "Copy as JSON"; }, 2000);
+});
 find("theme").addEventListener("click", () => {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches, now = document.documentElement.dataset.theme || (dark ? "dark" : "light");
-  document.documentElement.dataset.theme = now === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = localStorage.theme = now === "dark" ? "light" : "dark";
   viewer.draw();
 });
+if (localStorage.theme) document.documentElement.dataset.theme = localStorage.theme;
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => viewer.draw());
 loadMap().catch((error) => { find("map-note").textContent = `The map cannot be shown: ${error.message}`; });
 loadList().catch(() => {});

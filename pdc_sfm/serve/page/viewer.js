@@ -8,6 +8,7 @@ class Viewer {
     this.colors = new Uint8Array(0);
     this.cameras = [];
     this.pose = null;
+    this.photo = null; // of the pose, to be hung into its frustum
     this.home = { target: [0, 0, 0], azimuth: 0.6, elevation: 0.5, distance: 3 };
     this.view = { ...this.home, target: [...this.home.target] };
     this.radius = 1;
@@ -40,8 +41,9 @@ class Viewer {
     });
   }
 
-  showPose(answer) {
+  showPose(answer, photo = null) {
     const camera = answer.camera;
+    this.photo = photo;
     const focal = camera.params[0] / camera.width;
     this.pose = this.frustum(answer.pose.cam_from_world, focal, camera.height / camera.width, this.radius * 0.09);
     const forward = this.turn(...answer.pose.cam_from_world[2].slice(0, 3));
@@ -105,7 +107,8 @@ class Viewer {
     const image = context.createImageData(width, height), words = new Uint32Array(image.data.buffer);
     words.fill(0xff000000 | (sky[2] << 16) | (sky[1] << 8) | sky[0]);
     const depths = new Float32Array(width * height).fill(Infinity);
-    const { points, colors } = this, grain = focal * this.radius * 0.006;
+    // few points are drawn larger, so that walls close
+    const { points, colors } = this, grain = focal * this.radius * Math.max(0.005, Math.min(0.012, 1.3 / Math.sqrt(points.length || 1)));
     for (let i = 0; i < points.length; i += 3) {
       const x = points[i] - eye[0], y = points[i + 1] - eye[1], z = points[i + 2] - eye[2];
       const depth = -(back[0] * x + back[1] * y + back[2] * z);
@@ -131,7 +134,38 @@ class Viewer {
     };
     const style = getComputedStyle(document.documentElement);
     for (const camera of this.cameras) this.wire(camera.map(project), style.getPropertyValue("--soft"), ratio);
-    if (this.pose) this.wire(this.pose.map(project), style.getPropertyValue("--bad"), 3 * ratio, true);
+    if (!this.pose) return;
+    if (this.photo) this.hang(this.photo, this.pose.slice(1), project);
+    this.wire(this.pose.map(project), style.getPropertyValue("--pose"), 3 * ratio, !this.photo);
+  }
+
+  // a picture between four corners of space, in triangles small enough to look as perspective has them
+  hang(photo, [a, b, c, d], project, parts = 6) {
+    const { context } = this;
+    const at = (i, j) => a.map((_, k) => {
+      const s = i / parts, t = j / parts;
+      return (1 - t) * ((1 - s) * a[k] + s * b[k]) + t * ((1 - s) * d[k] + s * c[k]);
+    });
+    const corners = Array.from({ length: (parts + 1) ** 2 }, (_, n) => project(at(n % (parts + 1), Math.floor(n / (parts + 1)))));
+    if (corners.includes(null)) return;
+    const step = [photo.width / parts, photo.height / parts];
+    for (let j = 0; j < parts; j++) {
+      for (let i = 0; i < parts; i++) {
+        const first = j * (parts + 1) + i, [p, q, r, o] = [first, first + 1, first + parts + 2, first + parts + 1].map((n) => corners[n]);
+        for (const [x, y, z, right, down] of [[p, q, r, [q, p], [r, q]], [p, r, o, [r, o], [o, p]]]) {
+          context.save();
+          context.beginPath();
+          // half a pixel wider than itself: no seams
+          const middle = [0, 1].map((k) => (x[k] + y[k] + z[k]) / 3);
+          for (const tip of [x, y, z]) context.lineTo(...tip.map((value, k) => value + 0.6 * Math.sign(value - middle[k])));
+          context.clip();
+          const [ux, uy] = [0, 1].map((k) => (right[0][k] - right[1][k]) / step[0]), [vx, vy] = [0, 1].map((k) => (down[0][k] - down[1][k]) / step[1]);
+          context.transform(ux, uy, vx, vy, p[0] - ux * i * step[0] - vx * j * step[1], p[1] - uy * i * step[0] - vy * j * step[1]);
+          context.drawImage(photo, 0, 0);
+          context.restore();
+        }
+      }
+    }
   }
 
   wire(tips, color, line, filled = false) {
@@ -139,6 +173,7 @@ class Viewer {
     const { context } = this, [tip, ...corners] = tips;
     context.strokeStyle = context.fillStyle = color;
     context.lineWidth = line;
+    context.lineJoin = "round";
     context.beginPath();
     corners.forEach((corner, k) => {
       const next = corners[(k + 1) % 4];
@@ -151,8 +186,10 @@ class Viewer {
       corners.forEach((corner) => context.lineTo(...corner));
       context.fill();
       context.globalAlpha = 1;
+    }
+    if (line > 2) { // the one that was asked for
       context.beginPath();
-      context.arc(...tip, 2.5 * line, 0, 7);
+      context.arc(...tip, 2 * line, 0, 7);
       context.fill();
     }
   }
