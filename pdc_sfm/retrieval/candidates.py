@@ -15,13 +15,19 @@ from pdc_sfm.workers import Block
 
 
 def candidates(
-    queries: CoarseCodes, folder: CodeFolder, database: Sequence[str], shortlist: int, count: int
+    queries: CoarseCodes,
+    folder: CodeFolder,
+    database: Sequence[str],
+    shortlist: int,
+    count: int,
+    index: DescriptorIndex | None = None,
 ) -> dict[str, list[str]]:
     """For each query the images whose pooled features are most similar to its own; of equals the first of the list.
 
-    In a database of more than `shortlist` images only so many are looked at, by their descriptors (`retrieval.index`).
+    In a database of more than `shortlist` images only so many are looked at, by their descriptors (`retrieval.index`): by an
+    `index` that is up to date, or by what the folder has.
     """
-    listed = _shortlists(queries, folder, database, shortlist)
+    listed = _shortlists(queries, folder, database, shortlist, index)
     wanted: dict[str, list[int]] = {}
     for row, names in enumerate(listed):
         for name in names:
@@ -45,13 +51,14 @@ def candidates(
 
 
 def _shortlists(
-    queries: CoarseCodes, folder: CodeFolder, database: Sequence[str], count: int
+    queries: CoarseCodes, folder: CodeFolder, database: Sequence[str], count: int, index: DescriptorIndex | None
 ) -> list[list[str]] | list[Sequence[str]]:
     if len(database) <= count:
         return [database] * len(queries)
-    index = DescriptorIndex(folder)
-    with exclusive(folder.folder, wait=True):
-        index.update()
+    if index is None:
+        index = DescriptorIndex(folder)
+        with exclusive(folder.folder, wait=True):
+            index.update()
     return index.shortlist(queries, database, count + 1)  # one of them may be the query itself
 
 
@@ -61,13 +68,15 @@ class LowBatches:
     def __init__(self, folder: CodeFolder, queries: CoarseCodes, pairs: Sequence[Pair], size: int):
         self.pairs = len(pairs)
         self._queries, self._images = queries, folder.images
-        self._part = functools.lru_cache(1)(lambda part: folder.read(part, list(range(len(folder.images[part])))))
         row_of = {name: row for row, name in enumerate(queries.names)}
         wanted: dict[str, list[int]] = {}
         for query, image in pairs:
             wanted.setdefault(image, []).append(row_of[query])
         self._batches: list[tuple[int, list[tuple[int, int]]]] = []  # part, and (row of the query, row in the part)
-        for part, columns in folder.rows(list(wanted)):
+        rows = dict(folder.rows(list(wanted)))
+        self._place = {part: {column: i for i, column in enumerate(columns)} for part, columns in rows.items()}
+        self._part = functools.lru_cache(1)(lambda part: folder.read(part, rows[part]))
+        for part, columns in rows.items():
             todo = [(row, column) for column in columns for row in wanted[folder.images[part][column][0]]]
             self._batches += [(part, todo[start : start + size]) for start in range(0, len(todo), size)]
 
@@ -81,7 +90,7 @@ class LowBatches:
     def _load(self, part: int, todo: list[tuple[int, int]]) -> CoarsePairs:
         columns = sorted({column for _, column in todo})
         place = {column: i for i, column in enumerate(columns)}
-        codes = self._part(part).some(columns)
+        codes = self._part(part).some([self._place[part][column] for column in columns])
         return CoarsePairs(codes, [row for row, _ in todo], [place[column] for _, column in todo])
 
     def results(self, block: Block, counts: Sequence[Sequence[int]]) -> Iterator[tuple[Pair, int, tuple[Size, Size]]]:

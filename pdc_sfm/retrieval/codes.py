@@ -28,6 +28,7 @@ from pdc_sfm.weights.tensor_files import write_safetensors
 
 PART = 128  # images of a part
 ENCODED_AT_ONCE = 8  # images in a batch
+FEW = 0.5  # of a part: up to so many of its images are read one by one
 
 
 @dataclass(frozen=True)
@@ -145,14 +146,17 @@ class CodeFolder:
     def read(self, part: int, rows: list[int], levels: Sequence[int] = ()) -> CoarseCodes:
         """The codes of some rows of a part, of all levels or only of some."""
         file, known = self._open(self.parts[part])[0], self.images[part]
-        whole = len(rows) == len(known)
         features: dict[int, Tensor] = {}
         for key in file.keys():
             level = int(key.removeprefix("level"))
             if levels and level not in levels:
                 continue
-            tensor = file.get_tensor(key)
-            features[level] = tensor if whole else tensor[torch.as_tensor(rows)]
+            if len(rows) <= FEW * len(known):  # a part is 27 MB: one query's images are a hundredth of it
+                stored = file.get_slice(key)
+                features[level] = torch.cat([stored[row : row + 1] for row in rows])
+            else:
+                tensor = file.get_tensor(key)
+                features[level] = tensor if len(rows) == len(known) else tensor[torch.as_tensor(rows)]
         names, sizes = [known[row][0] for row in rows], [known[row][1] for row in rows]
         return CoarseCodes(
             names, sizes, ImageCode(features, {}, (COARSE_SIDE, COARSE_SIDE), (COARSE_SIDE, COARSE_SIDE))

@@ -39,10 +39,14 @@ class Found:
 
 
 class DescriptorIndex:
-    """The descriptors of a code folder. Hold the lock of the folder (`files.exclusive`) to `update` it."""
+    """The descriptors of a code folder. Hold the lock of the folder (`files.exclusive`) to `update` it.
 
-    def __init__(self, folder: CodeFolder):
+    `resident`: they stay in memory from the first comparison on, for who asks again and again.
+    """
+
+    def __init__(self, folder: CodeFolder, resident: bool = False):
         self._codes, self._folder = folder, folder.folder
+        self._kept: dict[int, np.ndarray] | None = {} if resident else None
         self._vocabulary: Vocabulary | None = None
         self._scan: DescriptorScan | None = None
 
@@ -147,11 +151,16 @@ class DescriptorIndex:
 
     def _descriptors(self, part: int) -> np.ndarray:
         """(N, D) float32 of a part; made again if they are damaged."""
+        if self._kept is not None and part in self._kept:
+            return self._kept[part]
         found = _read(self._file(part))
         if found is None:
             self._describe(part)
             found = read_safetensors(self._file(part))
-        return found[0]["descriptors"].numpy().astype(np.float32)
+        descriptors = found[0]["descriptors"].numpy().astype(np.float32)
+        if self._kept is not None:
+            self._kept[part] = descriptors
+        return descriptors
 
     def _updated_scan(self) -> DescriptorScan | None:
         """Of all parts, on disk too; None where there is no faiss."""

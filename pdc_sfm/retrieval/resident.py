@@ -15,6 +15,7 @@ from pdc_sfm.progress import progress
 from pdc_sfm.retrieval.candidates import LowBatches, candidates
 from pdc_sfm.retrieval.coarse import score_coarse
 from pdc_sfm.retrieval.codes import PART, CodeFolder, Encoder
+from pdc_sfm.retrieval.index import DescriptorIndex
 from pdc_sfm.retrieval.run import RetrievedImage, codes_made_by
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.retrieval.work import full_settings
@@ -37,15 +38,24 @@ class ResidentRetrieval:
         self._network, self._images = network, images
         self.matcher = Matcher(network, full_settings(settings), settings.device)
         self._folder = CodeFolder(codes, codes_made_by(settings, None))
+        self._index: DescriptorIndex | None = None  # of a map of more images than are compared feature by feature
 
     def prepare(self) -> None:
         """Make the codes that are compared first, where the map has more images than the full network is to rank."""
-        missing = self._folder.missing(self.database) if self._is_large(self.database) else []
-        if not missing:
+        if not self._is_large(self.database):
             return
-        with exclusive(self._folder.folder, wait=True), progress(None, "codes", "image", len(missing)) as bar:
-            for start in range(0, len(missing), PART):
-                part = missing[start : start + PART]
+        with exclusive(self._folder.folder, wait=True):
+            if missing := self._folder.missing(self.database):
+                self._make_codes(missing)
+            index = DescriptorIndex(self._folder, resident=True)
+            if len(self.database) > self.settings.shortlist:
+                index.update()
+                self._index = index
+
+    def _make_codes(self, names: Sequence[str]) -> None:
+        with progress(None, "codes", "image", len(names)) as bar:
+            for start in range(0, len(names), PART):
+                part = names[start : start + PART]
                 codes = self._encoder().encode(part)
                 if codes is not None:
                     self._folder.add(codes)
@@ -90,7 +100,8 @@ class ResidentRetrieval:
     def _coarse_order(self, photograph: Photograph, database: Sequence[str], wanted: int) -> list[str]:
         """So many candidates by their expected matches in the 256-pixel branch, most first."""
         query, count = self._encoder().encode_one(photograph), max(self.settings.candidates, wanted)
-        (found,) = candidates(query, self._folder, database, max(self.settings.shortlist, count), count).values()
+        shortlist = max(self.settings.shortlist, count)
+        (found,) = candidates(query, self._folder, database, shortlist, count, self._index).values()
         batches = LowBatches(
             self._folder, query, [(query.names[0], name) for name in found], self.settings.coarse_batch
         )
