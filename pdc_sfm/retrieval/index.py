@@ -66,7 +66,7 @@ class DescriptorIndex:
             if not self._has(part):
                 self._describe(part)
         if self._total > EXACT:
-            self._scan = self._updated_scan()
+            self._scan, self._kept = self._updated_scan(), None  # the scan is what stays of so many
 
     def shortlist(self, queries: CoarseCodes, database: Sequence[str], count: int) -> list[list[str]]:
         """For each query the `count` images of the database most like it, best first."""

@@ -56,6 +56,24 @@ def test_all_visits_to_a_place_come_first(folder):
     assert found == [[place] * VISITS for place in range(0, PLACES, 3)]
 
 
+def test_a_resident_index_reads_no_file_twice(folder):
+    opened(folder)
+    index = DescriptorIndex(folder, resident=True)
+    index.update()
+    before = index.shortlist(QUERIES, NAMES, VISITS)
+    for path in folder.folder.glob("descriptors_*"):
+        path.unlink()
+    assert index.shortlist(QUERIES, NAMES, VISITS) == before
+    assert not list(folder.folder.glob("descriptors_*"))  # nor were they made again
+
+
+@pytest.mark.parametrize("rows", [[5], [7, 2, 100], list(range(100))])  # few are read one by one
+def test_the_codes_of_some_images_are_theirs(folder, rows):
+    some, whole = folder.read(1, rows), folder.read(1, list(range(PART))).some(rows)
+    assert (some.names, some.sizes) == (whole.names, whole.sizes)
+    assert all(torch.equal(some.code.features[level], whole.code.features[level]) for level in (3, 4))
+
+
 def test_a_descriptor_takes_two_kilobytes(folder):
     opened(folder)
     size = (folder.folder / "descriptors_00000.safetensors").stat().st_size

@@ -30,11 +30,13 @@ def content(wall):
     return (wall / "queries" / "query.png").read_bytes()
 
 
-# the full network ranks all images, two of them, none; with one image a round, of which the first is never enough
-@pytest.mark.parametrize(("best", "top", "images"), [(20, 2, 4), (2, 2, 4), (0, 3, 1)])
-def test_the_answer_is_that_of_localize(wall, queries, network, content, tmp_path, monkeypatch, best, top, images):
+# the full network ranks all images, two of them, none; with one image a round, of which the first is never enough; and images
+# by their descriptors first
+@pytest.mark.parametrize(("best", "top", "images", "few"), [(20, 2, 4, 30), (2, 2, 4, 30), (0, 3, 1, 30), (0, 2, 4, 2)])
+def test_the_answer_is_that_of_localize(wall, queries, network, content, tmp_path, monkeypatch, best, top, images, few):
     monkeypatch.setattr("pdc_sfm.colmap.localization.rounds.IMAGES", images)
-    chosen = dataclasses.replace(queries, finding=dataclasses.replace(queries.finding, best=best), top=top)
+    finding = dataclasses.replace(queries.finding, best=best, candidates=few, shortlist=few)
+    chosen = dataclasses.replace(queries, finding=finding, top=top)
     mapped = open_map(wall / "sfm")
     _, rows = localize_in_map(
         mapped, wall / "queries", tmp_path / "out", top=top, matching=chosen.matching, finding=chosen.finding
