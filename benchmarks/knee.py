@@ -3,8 +3,8 @@
     pdc-sfm demo --output outputs/demo
     python benchmarks/knee.py outputs/demo --keypoints 1024 2048 4096 8192 32768
 
-Runs are folders of `pdc-sfm demo` (or of benchmarks/recall_over_seeds.py). Their raw matches stay; keypoints, map and poses are
-made anew with each number of keypoints, in one thread. Times are processor seconds. `--picture` draws the curves.
+Runs are folders of `pdc-sfm demo` (or of recall_over_seeds.py, or of knee_photographs.py). Their raw matches stay; keypoints, map
+and poses are made anew with each number of keypoints, in one thread. Times are processor seconds. `--picture` draws the curves.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from pathlib import Path
 import numpy as np
 from mapping import StoredMatches
 
+from pdc_sfm.colmap.io.cameras import make_camera
+from pdc_sfm.colmap.io.posed_model import posed_model
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, localize
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
-from pdc_sfm.demo.cameras import colmap_camera, known_model
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.evaluation.measures.poses import camera_center, rotation_angle
-from pdc_sfm.scenes import read_cameras
 from pdc_sfm.settings import load_settings
+
+INTRINSICS = ("fx", "fy", "cx", "cy")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,16 +57,22 @@ HEADER = (
 
 def measure(run: Path, keypoints: int, work: Path) -> Row:
     """Keypoints, map and poses of a run from its raw matches."""
-    cameras, images = read_cameras(run), run / "images"
-    database = {name: camera for name, camera in cameras.items() if name.startswith("db/")}
-    queries = {name: camera for name, camera in cameras.items() if name not in database}
+    known, images = json.loads((run / "cameras.json").read_text(encoding="utf-8")), run / "images"
+    poses = {name: np.c_[one["R_cam_from_world"], one["t_cam_from_world"]] for name, one in known.items()}
+    cameras = {
+        name: make_camera("PINHOLE", *(one[key] for key in ("width", "height")), [one[key] for key in INTRINSICS])
+        for name, one in known.items()
+    }
+    database = [name for name in cameras if name.startswith("db/")]
+    queries = [name for name in cameras if name not in database]
+    truth = posed_model({name: poses[name] for name in database}, {name: cameras[name] for name in database})
     features, matches, sfm = work / "features.h5", work / "matches.h5", work / "sfm"
     settings = load_settings(MatchingSettings, None, [f"tracks.max_keypoints={keypoints}"])
     given = {"matcher": StoredMatches(run / "matches.raw"), "overwrite": "all"}
     match_pairs(run / "pairs.txt", images, work, settings, features=features, matches=matches, **given)
     start = time.process_time()
     single = TriangulationSettings(threads=1)
-    made = triangulate(known_model(database), images, run / "pairs.txt", features, matches, sfm, single)
+    made = triangulate(truth, images, run / "pairs.txt", features, matches, sfm, single)
     between = time.process_time()
     settings = load_settings(MatchingSettings, None, ["tracks.max_keypoints=null"])
     files = {"features": work / "features-query.h5", "matches": work / "matches-query.h5", "features_ref": [features]}
@@ -73,7 +81,7 @@ def measure(run: Path, keypoints: int, work: Path) -> Row:
     triangulated, start = between - start, time.process_time()
     found = localize(
         sfm,
-        {name: colmap_camera(camera) for name, camera in queries.items()},
+        {name: cameras[name] for name in queries},
         run / "retrieval.txt",
         files["features"],
         files["matches"],
@@ -82,13 +90,13 @@ def measure(run: Path, keypoints: int, work: Path) -> Row:
     )
     seconds = (time.process_time() - start) / len(queries)
     metres, degrees = [], []
-    for name, camera in queries.items():
+    for name in queries:
         pose = np.asarray(found.poses[name].matrix()) if name in found.poses else None
-        truth = camera.cam_from_world
+        true = poses[name]
         metres.append(
-            float("inf") if pose is None else float(np.linalg.norm(camera_center(pose) - camera_center(truth)))
+            float("inf") if pose is None else float(np.linalg.norm(camera_center(pose) - camera_center(true)))
         )
-        degrees.append(180.0 if pose is None else float(rotation_angle(pose[:, :3], truth[:, :3])))
+        degrees.append(180.0 if pose is None else float(rotation_angle(pose[:, :3], true[:, :3])))
     return Row(run.name, keypoints, made.model.num_points3D(), triangulated, seconds, metres, degrees)
 
 

@@ -56,10 +56,12 @@ class Stopwatch:
         setattr(owner, attribute, timed)
 
 
-def match_time(images: Path, count: int, network_name: str, settings: list[str], runs: int = 1) -> dict[str, float]:
+def match_time(
+    images: Path, count: int, network_name: str, settings: list[str], runs: int = 1, counted: list[float] | None = None
+) -> dict[str, float]:
     """Seconds of each part of matching all pairs of the first images of a folder, mean of some runs, loaded once.
 
-    Alters modules: once a process.
+    Of one more run the GFLOP of convolutions and matrix products are appended to `counted`. Alters modules: once a process.
     """
     clock = Stopwatch()
     with clock.part("loading libraries and weights"):
@@ -109,7 +111,14 @@ def match_time(images: Path, count: int, network_name: str, settings: list[str],
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as folder, clock.part("the rest: order, cache, conversions"):
             run.match_pairs(exhaustive_pairs(names), images, folder, options, matcher=matcher)
-    return loading | {name: value / runs for name, value in clock.seconds.items() if name not in loading}
+    seconds = clock.seconds.copy()
+    if counted is not None:
+        from torch.utils.flop_counter import FlopCounterMode
+
+        with tempfile.TemporaryDirectory() as folder, FlopCounterMode(display=False) as counter:
+            run.match_pairs(exhaustive_pairs(names), images, folder, options, matcher=matcher)
+        counted.append(counter.get_total_flops() / 1e9)
+    return loading | {name: value / runs for name, value in seconds.items() if name not in loading}
 
 
 def make_matcher(network_name: str, options: Any) -> Any:
@@ -141,15 +150,26 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=11, help="of its images; all their pairs are matched")
     parser.add_argument("--network", choices=("builtin", "pdcnet_plus"), default="builtin")
     parser.add_argument("--runs", type=int, default=1, help="their mean is told: the speed of a machine comes and goes")
+    parser.add_argument(
+        "--gemm", action="store_true", help="what share of a large matrix product's rate the run reaches"
+    )
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of `pdc-sfm match`")
     args = parser.parse_args()
-    seconds = match_time(needed(args.images), args.count, args.network, args.settings, args.runs)
+    counted: list[float] | None = [] if args.gemm else None
+    seconds = match_time(needed(args.images), args.count, args.network, args.settings, args.runs, counted)
     pairs = args.count * (args.count - 1) // 2
     print(f"{args.network}: {args.count} images, {pairs} pairs, processor seconds of one thread")
     for name, value in sorted(seconds.items(), key=lambda item: -item[1]):
         print(f"  {name:36}{value:8.2f}{1000 * value / pairs:10.1f} ms a pair")
     print(f"  outside the network: {outside_share(seconds):.1%} of the run; ", end="")
     print(f"had it no {ALIGNMENT}: {outside_share(seconds, ALIGNMENT):.1%}")
+    if counted:
+        from network import gemm_rate
+
+        spent = sum(value for name, value in seconds.items() if not name.startswith("loading"))
+        rate = gemm_rate(5, clock=time.process_time)[0]
+        print(f"  {counted[0] / pairs:.1f} GFLOP a pair, {counted[0] / spent:.0f} GFLOP/s: {counted[0] / spent / rate:.0%} of the"
+              f" {rate:.0f} GFLOP/s of a large matrix product")  # fmt: skip
 
 
 if __name__ == "__main__":

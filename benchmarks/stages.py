@@ -1,6 +1,7 @@
 """What each stage of retrieval finds by itself: descriptor, pooled cells, 256-pixel branch, beside a color histogram.
 
     python benchmarks/stages.py
+    python benchmarks/stages.py --stages "256 branch" --walks 1       a minute of a core, and the slowest of them
 
 On `places/gardenspoint` (a walk by day and by night; image k of one shows what image k of another shows) the share of queries
 with the right image, or one beside it, among the first 1, 5 and 10. On `indoor/kitchen` (true cameras) the share of queries whose
@@ -10,7 +11,9 @@ poses, for surfaces 1 to 3 metres away, as depths are not known there.
 
 from __future__ import annotations
 
+import argparse
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,7 +80,15 @@ def overlap(query: np.ndarray, image: np.ndarray, camera: dict) -> float:
     return float(np.mean(shares))
 
 
+STAGES = ("color", "descriptor", "cells", "256 branch")
+WALKS = (("night_right", "day_right"), ("night_right", "day_left"), ("day_left", "day_right"))  # queries, database
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
+    parser.add_argument("--walks", type=int, choices=(1, 2, 3), default=3, help="so many of the walk's three columns")
+    args = parser.parse_args()
     torch.set_num_threads(1)
     places, kitchen = needed(DATA / "places/gardenspoint"), needed(DATA / "indoor/kitchen")
     network = load_network(None, "cpu")
@@ -94,24 +105,22 @@ def main() -> None:
     queries, database = (encode(kitchen / "images", [n for n in sorted(poses) if n.startswith("db/") == known])
                          for known in (False, True))  # fmt: skip
     shown = np.array([[overlap(poses[q], poses[d], truth["camera"]) for d in database.names] for q in queries.names])
-    print(
-        f"{'stage':<12} {'night -> day':>20} {'night -> day, left':>20} {'left -> right':>20}   kitchen: > half  first  five"
-    )
-    for title, rank in (
-        ("color", None),
-        ("descriptor", by_descriptor),
-        ("cells", by_cells),
-        ("256 branch", by_branch(network)),
-    ):
+    titles = ("night -> day", "night -> day, left", "left -> right")[: args.walks]
+    print(f"{'stage':<12} {' '.join(f'{title:>20}' for title in titles)}   kitchen: > half  first  five   ms a pair")
+    ranks = dict(zip(STAGES, (None, by_descriptor, by_cells, by_branch(network))))
+    for title in args.stages:
+        rank, start, pairs = ranks[title], time.process_time(), len(queries) * len(database)
         line = f"{title:<12}"
-        for here, there in (("night_right", "day_right"), ("night_right", "day_left"), ("day_left", "day_right")):
+        for here, there in WALKS[: args.walks]:
+            pairs += len(walks[here]) * len(walks[there])
             found = np.argsort(-(rank or by_color(places))(walks[here], walks[there]), axis=1)
             near = np.abs(found - np.arange(len(found))[:, None]) <= 1
             line += f" {' '.join(f'{near[:, :k].any(1).mean():6.2f}' for k in (1, 5, 10)):>20}"
         order = np.argsort(-(rank or by_color(kitchen / "images"))(queries, database), axis=1)
         of_order = np.take_along_axis(shown, order, 1)
         print(
-            f"{line} {(of_order[:, 0] > 0.5).mean():>18.2f} {of_order[:, 0].mean():>6.2f} {of_order[:, :5].mean():>5.2f}",
+            f"{line} {(of_order[:, 0] > 0.5).mean():>18.2f} {of_order[:, 0].mean():>6.2f} {of_order[:, :5].mean():>5.2f}"
+            f" {1e3 * (time.process_time() - start) / pairs:>11.3f}",
             flush=True,
         )
 

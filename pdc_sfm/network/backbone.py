@@ -84,7 +84,7 @@ class _Conv(nn.Module):
         if before != after:
             x = F.pad(x, (before, after, before, after))
         x = self.conv(x)
-        return F.relu6(x) if self.relu else x
+        return F.relu6(x, inplace=True) if self.relu else x  # of a map that nothing else holds
 
 
 class _InvertedResidual(nn.Module):
@@ -98,7 +98,7 @@ class _InvertedResidual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.project(self.depthwise(self.expand(x)))
-        return x + y if self.residual else y
+        return y.add_(x) if self.residual else y
 
 
 class EfficientNetLite0(nn.Module):

@@ -126,22 +126,21 @@ class CodeFolder:
         self.folder = Path(folder)
         self.made_by = json.loads(json.dumps(made_by))
         self.parts = sorted(self.folder.glob("[0-9]*.safetensors"))
-        self.images = [self._header(path) for path in self.parts]  # of each part: names and (width, height)
+        self.images: list[list[tuple[str, Size]]] = []  # of each part: names and (width, height)
+        self._places: dict[str, tuple[int, int]] = {}  # name -> part and row
+        for path in self.parts:
+            self._know(self._header(path))
 
     def missing(self, names: Sequence[str]) -> list[str]:
         """The images that no part has yet."""
-        known = {name for part in self.images for name, _ in part}
-        return [name for name in names if name not in known]
+        return [name for name in names if name not in self._places]
 
     def rows(self, names: Sequence[str]) -> list[tuple[int, list[int]]]:
         """Where the wanted images are: numbers of parts, and rows in them."""
-        wanted, found = set(names), []
-        for part, known in enumerate(self.images):
-            rows = [row for row, (name, _) in enumerate(known) if name in wanted]
-            wanted -= {known[row][0] for row in rows}
-            if rows:
-                found.append((part, rows))
-        return found
+        found: dict[int, list[int]] = {}
+        for part, row in sorted({self._places[name] for name in names if name in self._places}):
+            found.setdefault(part, []).append(row)
+        return list(found.items())
 
     def read(self, part: int, rows: list[int], levels: Sequence[int] = ()) -> CoarseCodes:
         """The codes of some rows of a part, of all levels or only of some."""
@@ -171,7 +170,12 @@ class CodeFolder:
         remove_leftovers(path)
         write_safetensors(path, tensors, {"pdc_sfm.codes": json.dumps(content)})
         self.parts.append(path)
-        self.images.append(list(zip(codes.names, codes.sizes)))
+        self._know(list(zip(codes.names, codes.sizes)))
+
+    def _know(self, images: list[tuple[str, Size]]) -> None:
+        for row, (name, _) in enumerate(images):
+            self._places.setdefault(name, (len(self.images), row))
+        self.images.append(images)
 
     def _header(self, path: Path) -> list[tuple[str, Size]]:
         content = self._open(path)[1]

@@ -66,6 +66,8 @@ class DescriptorScan:
         import faiss
 
         short, whole = cls.files(folder)
+        if index.ntotal == 0:
+            whole.unlink(missing_ok=True)  # not written over: another process may have it mapped
         whole.touch()
         with open(whole, "r+b") as file:
             file.truncate(2 * index.ntotal * index.d)  # what a run that was killed had added

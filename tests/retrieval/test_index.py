@@ -163,6 +163,14 @@ def test_what_a_killed_run_added_does_not_count(many):
     assert [[name for name in names if name not in more][:VISITS] for names in found] == before
 
 
+def test_who_searches_goes_on_while_the_files_are_made_again(tmp_path):
+    pytest.importorskip("faiss")
+    old, new = (np.random.default_rng(seed).normal(size=(300, 64)).astype(np.float32) for seed in (1, 2))
+    scan = DescriptorScan.write(tmp_path, DescriptorScan.train(old), [old])
+    DescriptorScan.write(tmp_path, DescriptorScan.train(new), [new])
+    assert [rows[0] for rows in scan.search(old[:20], 5)] == [*range(20)]  # each is most like itself
+
+
 def test_without_faiss_all_are_compared_and_that_is_said(folder, monkeypatch, caplog):
     monkeypatch.setattr(index_module, "EXACT", 100)
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
