@@ -46,12 +46,13 @@ class Row:
         return (
             f"{self.run:<12} {self.keypoints:>9} {self.points:>9,} {self.triangulate:>11.1f} {self.localize:>9.2f} "
             f"{100 * np.median(self.metres):>9.1f} cm {np.median(self.degrees):>6.3f}° {100 * right:>11.1f} %"
+            f"   {'-'.join(f'{100 * value:.1f}' for value in np.quantile(self.metres, (0.25, 0.75)))} cm"
         )
 
 
 HEADER = (
     f"{'run':<12} {'keypoints':>9} {'points':>9} {'triangulate':>11} {'s a query':>9} {'median error':>21} "
-    f"{'0.25 m, 2°':>13}"
+    f"{'0.25 m, 2°':>13}   quarters"
 )
 
 
@@ -124,20 +125,25 @@ def draw(rows: list[Row], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of `pdc-sfm demo`")
+    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="folders of `pdc-sfm demo`")
+    parser.add_argument("--kept", type=Path, nargs="*", default=[], help="files knee.json of earlier runs, shown again")
     parser.add_argument("--keypoints", type=int, nargs="+", default=[1024, 2048, 4096, 8192, 32768])
     parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/knee"))
     parser.add_argument("--picture", type=Path, help="draw the curves to this file")
     args = parser.parse_args()
     print(HEADER)
-    rows = []
+    rows = [Row(**row) for path in args.kept for row in json.loads(path.read_text(encoding="utf-8"))]
+    for row in rows:
+        print(row)
     for run in args.runs:
         for keypoints in args.keypoints:
             work = args.work / f"{run.name}_{keypoints}"
             work.mkdir(parents=True, exist_ok=True)
             rows.append(measure(run, keypoints, work))
             print(rows[-1], flush=True)
-    (args.work / "knee.json").write_text(json.dumps([dataclasses.asdict(row) for row in rows]), encoding="utf-8")
+    if args.runs:
+        kept = json.dumps([dataclasses.asdict(row) for row in rows])
+        (args.work / "knee.json").write_text(kept, encoding="utf-8")
     if args.picture:
         draw(rows, args.picture)
 
