@@ -27,8 +27,8 @@ class DenseSettings:
     # auto, search: other views only if a smaller share of the reference is confident after one pass; auto: nor if the coarse
     # levels expect more
     search_below: float = 0.1
-    # auto: such pairs are searched by windows of the images too; false: by the whole images turned and squeezed, in a third of
-    # the time; null: false for queries, each of which has many images to be found by, true for maps
+    # auto, search: by windows of the images too, which shows zooms and small overlaps; false: by the whole images turned and
+    # squeezed, quickly; null: false for queries, each of which has many images to be found by, true for maps
     windows: bool | None = None
     threshold: float = 0.1  # the homography is fitted to matches with confidence above this
     min_matches: int = 200  # with fewer of them there is no second pass

@@ -4,7 +4,8 @@ One pass finds what is turned by up to 45 degrees, zoomed by up to 2 or squeezed
 of one image and some view of the other differ by less: turned all round; squeezed along four directions, as seen from the
 side; shrunk on an empty canvas and turned; windows. Of two images one needs to be turned, one to be squeezed if the other
 was taken from the side (any linear map is a turn of what is stretched along one direction), and one to be magnified while the
-other is shrunk.
+other is shrunk. What lies on an empty canvas is encoded without most of it, and all windows are cut out of one magnified image:
+together they cost as much as six views, not seventeen.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ TURNS = tuple(range(0, 360, 45))  # degrees
 SQUEEZED_ALONG = (0, 45, 90, 135)  # degrees
 SHRUNK, MAGNIFIED = 0.4, 2.0  # together they make up for a zoom of 5
 FILLING = 1.25  # a squeezed image leaves room on its canvas
+BESIDE = (-9.0, -9.0)  # a place from which nothing of an image is seen
 PLACES = tuple((x, y) for y in (0.25, 0.5, 0.75) for x in (0.25, 0.5, 0.75))  # of windows, in parts of an image
 
 _PLAIN = tuple(Shape(turn) for turn in TURNS)
@@ -37,6 +39,8 @@ _SHRUNK = tuple(Shape(turn, zoom=SHRUNK) for turn in TURNS)
 _WINDOWS = tuple(Shape(zoom=MAGNIFIED, place=place) for place in PLACES)
 SHAPES = (*_PLAIN, *_TILTED, *_SHRUNK, *_WINDOWS)
 WHOLE = len(_PLAIN) + len(_TILTED)  # of them, the first, show all of an image as large as it fits
+IS_SHRUNK = np.array([shape in _SHRUNK for shape in SHAPES])
+MIDDLE = slice(GRID // 4, 3 * GRID // 4)  # rows and columns of the canvas that a shrunk image lies on, turned too
 
 
 @dataclass
@@ -58,13 +62,51 @@ class ViewCodes:
         """(views, channels, GRID, GRID) of unit length: of the whole image, or of all `SHAPES` if more are wanted."""
         import torch
 
-        wanted = WHOLE if least <= WHOLE else len(SHAPES)
-        parts = [] if self._maps is None else [self._maps]
-        while (done := sum(map(len, parts))) < wanted:
-            some = [self.view.on_canvas(COARSE_SIDE, shape) for shape in SHAPES[done : done + ENCODED_AT_ONCE]]
-            parts.append(encode_coarse(self.network, some, self.device).features[4].half())
-        self._maps = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if self._maps is None:
+            shown = _PLAIN + _TILTED
+            some = [shown[n : n + ENCODED_AT_ONCE] for n in range(0, WHOLE, ENCODED_AT_ONCE)]
+            self._maps = torch.cat([self._encoded(shapes) for shapes in some]).half()
+        if least > len(self._maps):
+            self._maps = torch.cat((self._maps, self._shrunk().half(), self._windows().half()))
         return self._maps
+
+    def _encoded(self, shapes: tuple[Shape, ...], side: int = COARSE_SIDE) -> Tensor:
+        """The middle of the canvas of some shapes, so many pixels wide and high."""
+        return self._features([self.view.on_canvas(COARSE_SIDE, shape).middle((side, side)) for shape in shapes])
+
+    def _shrunk(self) -> Tensor:
+        """Shrunk images: the middle of their canvas is encoded, the rest is what an empty canvas shows."""
+        import torch
+        from torch.nn import functional as F
+
+        side = COARSE_SIDE // 2
+        images = self._encoded(_SHRUNK, side)
+        empty = self._features([self.view.on_canvas(side, Shape(place=BESIDE))])[..., side // 32, side // 32]
+        beside = [MIDDLE.start, GRID - MIDDLE.stop] * 2
+        inside = F.pad(torch.ones((1, 1, *images.shape[2:]), device=images.device), beside)
+        return torch.where(inside > 0, F.pad(images, beside), empty[..., None, None])
+
+    def _windows(self) -> Tensor:
+        """Windows, to the nearest cell, of one magnified image."""
+        import torch
+
+        seen = [side * MAGNIFIED * COARSE_SIDE / max(self.view.original_size) for side in self.view.original_size]
+        steps = [round(side / 4 * GRID / COARSE_SIDE) for side in seen]  # from window to window, cells
+        columns, rows = (GRID + 2 * step for step in steps)
+        canvas = self.view.on_canvas(COARSE_SIDE, Shape(zoom=MAGNIFIED)).middle((16 * columns, 16 * rows))
+        found = self._features([canvas])[0]
+        places = [(x, y) for y in range(3) for x in range(3)]  # as in `PLACES`
+        corners = [(x * steps[0], y * steps[1]) for x, y in places]
+        return torch.stack([found[:, y : y + GRID, x : x + GRID] for x, y in corners])
+
+    def _features(self, views: list[View]) -> Tensor:
+        import torch
+
+        from pdc_sfm.network import prepare_image
+
+        with torch.inference_mode():
+            images = torch.cat([prepare_image(view.render()) for view in views])
+            return self.network.coarsest_features(images.to(self.device))
 
 
 def encode_coarse(network: PDCNet, views: list[View], device: str) -> ImageCode:
@@ -94,6 +136,13 @@ def combinations(whole: bool = False) -> np.ndarray:
     of_whole = [(plain[0], b) for b in plain] + _both_ways([(a, b) for a in tilted for b in plain])
     zoomed = [(a, b) for a in windows for b in (*plain, *shrunk)] + [(plain[0], b) for b in shrunk]
     return np.array(of_whole if whole else [*of_whole, *_both_ways(zoomed)])
+
+
+@functools.lru_cache(1)
+def kinds() -> np.ndarray:
+    """(N,): of the combinations, a number for how large both show their image, whichever is which."""
+    zooms = np.array([shape.zoom if shape not in _TILTED else 1.0 for shape in SHAPES])[combinations()]
+    return np.unique(np.sort(zooms, 1), axis=0, return_inverse=True)[1].ravel()
 
 
 def _both_ways(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pdc_sfm.dense.view_codes import GRID, SHAPES, ViewCodes, combinations, places
+from pdc_sfm.dense.view_codes import GRID, IS_SHRUNK, MIDDLE, SHAPES, ViewCodes, combinations, kinds, places
 from pdc_sfm.dense.views import View
-from pdc_sfm.pixels import COARSE_SIDE
+from pdc_sfm.pixels import COARSE_SIDE, Size
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 COMPARED_AT_ONCE = 8  # combinations: their products fit a processor's cache
 OUTSTANDING = 2.5  # standard deviations above the mean of a row and a column of similarities, from which a match counts
-# The best combination over the median one, below which images are unrelated. Of 126 pairs with nothing in common a quarter
-# lies below; then the coarsest level decides (`view_search.LEAST_CHANCE`), and 8 % of them go on, against 18 of 20 turned,
-# tilted or zoomed pairs of which the images as they are show little.
+# The best combination over the median one of its kind, below which images are unrelated: 14 of 28 pairs with nothing in common,
+# none of 38 turned, tilted or zoomed ones that one pass does not find.
 STANDING = 3.0
-_SOME = np.arange(GRID * GRID).reshape(GRID, GRID)[::2, ::2].ravel()  # cells compared: four times as fast as all
+_CELLS = np.arange(GRID * GRID).reshape(GRID, GRID)
+# cells compared with all of another view: every other of an image as large as its canvas, all of one in the middle of it
+_SOME = {False: _CELLS[::2, ::2].ravel(), True: _CELLS[MIDDLE, MIDDLE].ravel()}
 
 
 class ViewEvidence:
@@ -33,16 +34,16 @@ class ViewEvidence:
     def __init__(self, codes: tuple[ViewCodes, ViewCodes]):
         self.codes = codes
 
-    def shortlist(self, shown: np.ndarray, count: int, whole: bool) -> list[tuple[int, int]]:
-        """The best combinations, numbers of `SHAPES`, by the `shown` cells; none, if the best is hardly better than others.
+    def shortlist(self, shown: np.ndarray, count: int, whole: bool) -> tuple[list[tuple[int, int]], float]:
+        """The best combinations, numbers of `SHAPES`, by the `shown` cells, and how far the best stands out.
 
-        Those of the `whole` images, turned and squeezed, take a quarter of the time and 12 of the 29 views, and miss what only
-        a window shows.
+        None, if it is hardly better than others. Those of the `whole` images, turned and squeezed, take two thirds of the time, and
+        miss what only a window shows.
         """
         order, standing = self._best(self._of_whole if whole else self._of_all, shown)
         if standing < STANDING:
-            return []
-        return [(first, second) for first, second in combinations()[order[:count]].tolist()]
+            return [], standing
+        return [(first, second) for first, second in combinations()[order[:count]].tolist()], standing
 
     def is_upright(self) -> bool:
         """Whether the whole images match best as they are."""
@@ -50,21 +51,30 @@ class ViewEvidence:
 
     def shown(self, unmatched: np.ndarray) -> np.ndarray:
         """(views, cells) bool: cells of the views of image0 that lie on the part of it."""
-        return part_at(unmatched, self._places, self.codes[0].view).reshape(len(SHAPES), -1)
-
-    def _best(self, evidence: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, float]:
-        """Combinations by what they find (N, cells) of shown cells, best first, and how far the best stands out."""
-        some = shown[combinations()[: len(evidence), 0]][:, _SOME]
-        found = (evidence * some).sum(1)
-        part = shown.mean() / max(np.isfinite(self._places).all(-1).mean(), 1e-6)
-        chance = max(float(np.median(found)), part * float(np.median(evidence.sum(1))), 1e-6)  # few cells may have none
-        return np.argsort(-found), float(found.max() / chance)
+        return part_at(unmatched, self._places(0), self.codes[0].view).reshape(len(SHAPES), -1)
 
     @functools.cached_property
-    def _places(self) -> np.ndarray:
-        """(views, GRID, GRID, 2): cells of the views of image0 in it."""
-        view = self.codes[0].view
-        return np.stack([places(view.on_canvas(COARSE_SIDE, shape), GRID) for shape in SHAPES])
+    def on_second(self) -> np.ndarray:
+        """(views, cells) bool: cells of the views of image1 that lie on it."""
+        return np.isfinite(self._places(1)).all(-1).reshape(len(SHAPES), -1)
+
+    def _best(self, evidence: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, float]:
+        """Combinations by how far what they find (N, cells) of shown cells stands out, best first, and how far the best does.
+
+        What chance finds is that of the median combination of the same kind: shrunk images have fewer cells than others.
+        """
+        found = (evidence * shown[combinations()[: len(evidence), 0]]).sum(1)
+        part = shown.mean() / max(np.isfinite(self._places(0)).all(-1).mean(), 1e-6)
+        every = max(float(np.median(found)), part * float(np.median(evidence.sum(1))), 1e-6)  # few cells may have none
+        chance = np.full(len(found), every)
+        for kind in np.unique(kinds()[: len(found)]):
+            chance[kinds()[: len(found)] == kind] = max(every, float(np.median(found[kinds()[: len(found)] == kind])))
+        standing = found / chance
+        return np.argsort(-standing), float(standing.max())
+
+    def _places(self, image: int) -> np.ndarray:
+        """(views, GRID, GRID, 2): cells of the views of an image in it."""
+        return _places_in(self.codes[image].view.original_size)
 
     @functools.cached_property
     def _of_whole(self) -> np.ndarray:
@@ -75,19 +85,33 @@ class ViewEvidence:
         return np.concatenate((self._of_whole, self._compared(combinations()[len(self._of_whole) :])))
 
     def _compared(self, pairs: np.ndarray) -> np.ndarray:
-        """(N, cells): how far the best match of some cells of image0's view stands out."""
+        """(N, cells): how far the matches of the cells of image0's view stand out."""
         import torch
 
         with torch.inference_mode():
-            maps0, maps1 = (code.maps(int(pairs.max()) + 1).float().flatten(2) for code in self.codes)
-            return compare(maps0[..., _SOME], maps1, torch.from_numpy(pairs).to(maps0.device)).cpu().numpy()
+            maps = [code.maps(int(pairs.max()) + 1).float().flatten(2) for code in self.codes]
+            found = np.zeros((len(pairs), GRID * GRID), np.float32)
+            for shrunk, from_first in ((False, True), (True, True), (True, False)):
+                second = IS_SHRUNK[pairs[:, 1]]
+                chosen = np.flatnonzero(second if not from_first else (IS_SHRUNK[pairs[:, 0]] == shrunk) & ~second)
+                if not len(chosen):
+                    continue
+                here, there = (0, 1) if from_first else (1, 0)
+                views = torch.from_numpy(pairs[chosen][:, [here, there]]).to(maps[0].device)
+                standing, partner = (
+                    x.cpu().numpy() for x in compare(maps[here][..., _SOME[shrunk]], maps[there], views)
+                )
+                cells = np.broadcast_to(_SOME[shrunk], partner.shape) if from_first else partner
+                np.add.at(found, (chosen[:, None], cells), standing)
+            return found
 
 
-def compare(maps0: Tensor, maps1: Tensor, pairs: Tensor) -> Tensor:
-    """Mutual nearest neighbors of views, (views, channels, cells) each, for pairs (N, 2) of them: (N, cells of the first).
+def compare(maps0: Tensor, maps1: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """Mutual nearest neighbors of views, (views, channels, cells) each, for pairs (N, 2) of them.
 
-    A match counts by the square of how far its similarity stands out from its row and its column: on an empty canvas, and
-    between things that repeat, everything is as similar as anything.
+    Returns (N, cells of the first) each: what a match counts, and its cell of the second. It counts by the square of how far
+    its similarity stands out from its row and its column: on an empty canvas, and between things that repeat, everything is as
+    similar as anything.
     """
     import torch
 
@@ -104,8 +128,16 @@ def compare(maps0: Tensor, maps1: Tensor, pairs: Tensor) -> Tensor:
         (rows, partner), (columns, back) = out
         mutual = back.gather(1, partner) == torch.arange(rows.shape[1], device=rows.device)
         standing = torch.minimum(rows, columns.gather(1, partner)) - OUTSTANDING
-        found.append(standing.clamp(min=0).square() * mutual)
-    return torch.cat(found)
+        found.append((standing.clamp(min=0).square() * mutual, partner))
+    standing, partner = (torch.cat(parts) for parts in zip(*found))
+    return standing, partner
+
+
+@functools.lru_cache(16)
+def _places_in(size: Size) -> np.ndarray:
+    """Of images of one size the views show the same places."""
+    view = View.whole(np.zeros((0, 0, 3), np.uint8), size, size)
+    return np.stack([places(view.on_canvas(COARSE_SIDE, shape), GRID) for shape in SHAPES])
 
 
 def part_at(part: np.ndarray, points: np.ndarray, view: View) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pdc_sfm.dense.homography_fit import fit_points
-from pdc_sfm.dense.view_codes import SHAPES, ViewCodes, encode_coarse, opposite, places
+from pdc_sfm.dense.view_codes import GRID, SHAPES, ViewCodes, encode_coarse, opposite, places
 from pdc_sfm.dense.view_evidence import ViewEvidence, part_at
 from pdc_sfm.dense.views import View
 from pdc_sfm.pixels import COARSE_SIDE, grid_points, inside, transform
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 SHORTLIST, QUICK = 16, 4  # combinations that the coarsest level decodes
 # of them that the next level decodes, the last ones only if the first are not mere chance; of a quick search only the first
 HYPOTHESES, FIRST_HYPOTHESES = 5, 2
-# What views expect to match, against what chance does. Set when chance was the same views turned by 135 and 225 degrees: 24 to
-# 133 times as much on 7 warped pairs, 1.6 to 4.5 on 6 unrelated ones. Of six pairs of wings of a castle none passes.
-CHANCE, LEAST_CHANCE = 8.0, 3.0
+# Two measures of how far the best combinations stand out from chance, by their features and by the coarsest level, multiplied:
+# less ends a quick search. 14 zoomed and tilted pairs had 6.4 or more, 28 of unrelated photographs 2.9 to 16; 5 of those go on.
+LEAST_STANDING = 6.0
+# What the next level expects must be so many times what chance finds, and a homography's cells more. Of the same pairs right
+# ones had 44 more than chance or more, but for four that are not found; unrelated ones at most 18, up to 7 times as many.
+CHANCE = 2.0
 FEWEST_CELLS = 24  # likely, of 32x32, for a homography
 LIKELY = 0.5  # of lying within half a cell
 RANSAC_THRESHOLD = 4.0  # pixels of the branch, half a cell
@@ -90,18 +93,21 @@ class ViewSearch:
         self.evidence = ViewEvidence(codes)
         self._codes: dict[tuple[int, bytes], ImageCode] = {}
 
-    def propose(self, unmatched: np.ndarray, known: np.ndarray | None = None, quick: bool = False) -> Proposal | None:
+    def propose(
+        self, unmatched: np.ndarray, known: np.ndarray | None = None, quick: bool = False, whole: bool = False
+    ) -> Proposal | None:
         """The way to see the pair that shows most of the part of image0, (h, w) bool, that has no match yet.
 
-        `known` is a homography that may show more than it has shown so far. A `quick` search turns and squeezes the images, and
-        does without windows: most pairs it ends in milliseconds. None: nothing stands out from chance.
+        `known` is a homography that may show more than it has shown so far. A `quick` search decodes few combinations: most pairs
+        it ends in milliseconds. One of `whole` images turns and squeezes them, and does without windows. None: nothing stands out
+        from chance.
         """
         shown = self.evidence.shown(unmatched)
-        pairs = self.evidence.shortlist(shown, QUICK if quick else SHORTLIST, whole=quick)
+        pairs, standing = self.evidence.shortlist(shown, QUICK if quick else SHORTLIST, whole)
         if not pairs:
             return None
         found, chance = (self._expected(some, shown) for some in (pairs, [opposite(*pair) for pair in pairs]))
-        if quick and found.max() < LEAST_CHANCE * max(chance.mean(), 1.0):
+        if quick and standing * found.max() < LEAST_STANDING * max(chance.mean(), 1.0):
             return None
         best = [pairs[n] for n in np.argsort(chance - found)[: FIRST_HYPOTHESES if quick else HYPOTHESES]]
         hypotheses = self._confirmed(best, unmatched, known)
@@ -123,10 +129,10 @@ class ViewSearch:
             hypotheses.append((self._through(self._shaped(0, 0), known), None))
         for n, pair in enumerate(pairs):
             best = max((hypothesis.expected(unmatched) for hypothesis, _ in hypotheses), default=0.0)
-            if n >= FIRST_HYPOTHESES and best < LEAST_CHANCE * chance:
+            if n >= FIRST_HYPOTHESES and best < CHANCE * chance:
                 break
             hypotheses.append((self._shaped_hypothesis(pair), pair))
-        return [entry for entry in hypotheses if entry[0].expected(unmatched) > CHANCE * chance]
+        return [entry for entry in hypotheses if entry[0].expected(unmatched) > CHANCE * chance + FEWEST_CELLS]
 
     def _refined(self, hypothesis: ViewHypothesis, unmatched: np.ndarray, shapes: Shapes | None) -> Proposal:
         """The homography of a hypothesis, if the pair seen through it shows more."""
@@ -143,7 +149,7 @@ class ViewSearch:
     # --- the coarsest level ------------------------------------------------------------------------------------------
 
     def _expected(self, pairs: list[Shapes], shown: np.ndarray) -> np.ndarray:
-        """(N,): the matches that the coarsest level expects between views, of shown cells."""
+        """(N,): the matches that the coarsest level expects between views, of shown cells, on the other image."""
         import torch
 
         from pdc_sfm.network import ImageCode
@@ -155,7 +161,12 @@ class ViewSearch:
             batch = [ImageCode({4: x.float()}, {}, side, side) for x in maps]
             output = self.network.decode(batch[0], batch[1], last_level=4)[-1]
             likely = _likely(output).flatten(1).cpu().numpy()
-        return (likely * shown[numbers[0]]).sum(1)
+            flow = output.flow.flatten(2).mT.cpu().numpy()  # (N, cells, 2)
+        there = grid_points((GRID, GRID), side).reshape(-1, 2) + flow
+        columns, rows = np.moveaxis(np.floor((there + 0.5) * GRID / COARSE_SIDE).clip(-1, GRID), -1, 0).astype(int)
+        beside = np.pad(self.evidence.on_second.reshape(-1, GRID, GRID), ((0, 0), (1, 1), (1, 1)))
+        lands = beside[numbers[1][:, None], rows + 1, columns + 1]
+        return (likely * shown[numbers[0]] * lands).sum(1)
 
     # --- the next level ----------------------------------------------------------------------------------------------
 

@@ -78,6 +78,11 @@ class View:
         original_from_view = about_place @ np.linalg.inv(_shift((side, side)))
         return replace(self, size=(side, side), seen_size=(width, height), original_from_view=original_from_view)
 
+    def middle(self, size: Size) -> View:
+        """The middle of this view, or more than it: another size of the canvas."""
+        original_from_view = self.original_from_view @ _shift(self.size) @ np.linalg.inv(_shift(size))
+        return replace(self, size=size, original_from_view=original_from_view)
+
     def rotated(self, degrees: float) -> View:
         """The view turned counter-clockwise about its center, on a canvas that holds all of it."""
         angle = math.radians(degrees)

@@ -84,6 +84,12 @@ class PDCNet(nn.Module):
         with _full_precision(images):
             return self._code(self._low_features(images), size, (COARSE_SIDE, COARSE_SIDE))
 
+    def coarsest_features(self, images: Tensor) -> Tensor:
+        """Level 4's of unit length, (B, C, H / 16, W / 16), of images (B, 3, H, W) as they are: sides are multiples of 16."""
+        backbone = self.backbone_low or self.backbone_high
+        with _full_precision(images):
+            return _unit(self._run(backbone, images.contiguous(memory_format=torch.channels_last), (16,))[16])
+
     def _low_features(self, images: Tensor) -> dict[int, Tensor]:
         backbone = self.backbone_low or self.backbone_high
         maps = self._run(backbone, self._resized(images, (COARSE_SIDE, COARSE_SIDE)), (16, 8))

@@ -8,16 +8,19 @@ import torch
 from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import search
-from pdc_sfm.dense.view_codes import SHAPES, WHOLE, combinations, opposite
+from pdc_sfm.dense.view_codes import SHAPES, WHOLE, ViewCodes, combinations, encode_coarse, opposite
 from pdc_sfm.dense.view_evidence import compare
 from pdc_sfm.dense.view_search import ViewSearch, is_far
 from pdc_sfm.dense.views import SQUEEZED, Shape, View
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.network import NetworkSettings, PDCNet
-from pdc_sfm.pixels import transform
+from pdc_sfm.pixels import COARSE_SIDE, transform
 from pdc_sfm.weights import load_network
 
 SIZE = (320, 256)
+# what all views of an image of that size cost, in views of 256x256 pixels: eight shrunk ones and an empty canvas are a quarter
+# each, and all windows are one of 512x(256 + 2 x 96 / 16 cells x 16)
+ALL = WHOLE + 9 / 4 + 512 * (256 + 2 * 96) / 256**2
 
 
 def wall(seed: int, size: int = 640) -> np.ndarray:
@@ -64,6 +67,10 @@ class Counting:
     def encode_low(self, images: torch.Tensor):
         self.views += len(images)
         return self.network.encode_low(images)
+
+    def coarsest_features(self, images: torch.Tensor):
+        self.views += images[:, 0].numel() / COARSE_SIDE**2  # by their pixels
+        return self.network.coarsest_features(images)
 
     def decode(self, reference, query, last_level: int = 0, **options):
         self.passes += not last_level
@@ -145,24 +152,24 @@ def test_views_are_encoded_once_an_image_and_their_bytes_are_counted_from_the_st
     without = Estimator(builtin, DenseSettings(min_side=256, method="homography"))
     assert before - without.encode(photograph(wall(1), camera(140))).nbytes == others[0].views.nbytes
     estimator.estimate_both(plain, others[0])
-    assert len(SHAPES) <= estimator.network.views < 2 * len(SHAPES)  # of the other image, and some looks
+    assert ALL <= estimator.network.views < 2 * ALL  # of the other image, and some looks
     assert (others[0].nbytes, others[0].views.maps().nbytes) == (before, others[0].views.nbytes)
     for code in (plain, others[0]):
         estimator.network.views = 0
         estimator.estimate_both(code, others[1])
-    assert estimator.network.views < len(SHAPES) / 2  # all are there
+    assert estimator.network.views < WHOLE  # looks: all views are there
 
 
 def test_a_quick_search_costs_little_where_there_is_nothing(estimator, plain):
     other = estimator.encode(photograph(wall(5), camera()))
     directions = [(plain, other), (other, plain)]
     first = estimator.one_pass(directions)
-    estimator.views(plain).maps(WHOLE)
+    estimator.views(plain).maps()
     estimator.network.views = estimator.network.passes = 0
     found = search.search_views(estimator, directions, first, quick=True)
     assert [one.method for one in found] == ["direct (search found none)"] * 2
     assert estimator.network.passes == 0
-    assert estimator.network.views <= WHOLE + 4
+    assert estimator.network.views <= ALL + 4
 
 
 def test_a_pair_that_one_pass_finds_costs_one_pass(estimator, plain):
@@ -237,7 +244,7 @@ def test_published_networks_are_searched_with_too():
     directions = [(image0, image1), (image1, image0)]
     for one in search.search_views(estimator, directions, estimator.one_pass(directions), quick=True):
         assert one.grid_size == (64, 64)
-    assert image0.views.nbytes == image0.views.maps(WHOLE).nbytes * len(SHAPES) / WHOLE
+    assert image0.views.nbytes == image0.views.maps().nbytes
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------------
@@ -249,9 +256,12 @@ def test_of_all_combinations_those_that_match_stand_out():
     shuffled = unit[1][:, torch.randperm(64)]
     maps = torch.stack((unit[2], shuffled, torch.ones(16, 64) / 4))
     pairs = torch.tensor([[n, m] for n in range(2) for m in range(3)])
-    found = compare(unit[:2], maps, pairs).sum(1).view(2, 3)
+    counts, partner = compare(unit[:2], maps, pairs)
+    found = counts.sum(1).view(2, 3)
     assert found[1, 1] > 5 * max(found[0, 0], found[0, 1], found[1, 0])
     assert (found[:, 2] == 0).all()  # nothing stands out where all is the same
+    there = partner[4][counts[4] > 0]
+    np.testing.assert_allclose(shuffled[:, there], unit[1][:, counts[4] > 0])
 
 
 def test_one_of_two_images_is_turned_and_the_other_stays():
@@ -309,3 +319,27 @@ def test_settings_that_contradict_the_search_are_refused():
         DenseSettings(method="search", rotations=8)
     with pytest.raises(SettingsError, match="search_below"):
         DenseSettings(search_below=1.5)
+
+
+def test_shrunk_views_and_windows_are_what_encoding_each_by_itself_gives(builtin):
+    """Nearly: less of the canvas is around a shrunk image, more of the image around a window, which is moved by up to half a cell."""
+    image = photograph(wall(1), camera())
+    codes = ViewCodes(builtin, View.whole(image, SIZE, SIZE), 128)
+    alone = [encode_coarse(builtin, [codes.view.on_canvas(256, shape)], "cpu").features[4][0] for shape in SHAPES]
+    for number, (views, expected) in enumerate(zip(codes.maps().float(), alone)):
+        alike = (views * expected).sum(0)[6:10, 6:10]
+        others = (views * alone[0]).sum(0)[6:10, 6:10]
+        assert alike.mean() > 0.8, number
+        assert number == 0 or alike.mean() > others.mean() + 0.2, number
+
+
+@pytest.mark.parametrize("zoom", [3.0, 4.0])
+def test_auto_finds_a_zoom_that_the_coarse_levels_call_unrelated(builtin, plain, zoom):
+    estimator = Estimator(builtin, DenseSettings(min_side=256))
+    other = camera(70, zoom, place=(280, 350))
+    found = estimator.estimate_both(plain, estimator.encode(photograph(wall(1), other)))
+    assert [one.method for one in found] == ["search", "search"]
+    for one, pair in zip(found, ((camera(), other), (other, camera()))):
+        errors = mistakes(one, *pair)
+        assert len(errors) > 100
+        assert np.quantile(errors, 0.95) < 3 * max(1, zoom if pair[1] is other else 1)

@@ -1,7 +1,6 @@
 """As far as a pair deserves (beyond the paper): unrelated images end after the coarse levels, others get the fine ones, and those
 of which these find little are searched as `search` does. Images that the coarse levels call unrelated are searched quickly, by
-turned and squeezed views of the whole images, and so are all without `windows`: what only a part of an image shows, zooms and
-small overlaps, is not found then.
+the few best combinations of their views, and so are all without `windows`.
 
 What tells unrelated images is how many cells of level 3 are expected to be matches that agree both ways. With a limit of 2, on
 341 pairs of eleven lists (facades, a castle, rooms, objects, a court, a town and a walk by day and night, unrelated photographs)

@@ -43,7 +43,8 @@ def search_views(
 ) -> list[DenseEstimate]:
     """What views of the images find of a pair of which the first passes found little; these, where that is no more.
 
-    A `quick` search gives images up that match best as they are, and those of which the whole shows nothing.
+    A `quick` search gives images up that match best as they are, and those of which few combinations show nothing. Without
+    `windows` the images are seen as a whole.
     """
     image0, image1 = directions[0]
     search = ViewSearch(estimator.network, (estimator.views(image0), estimator.views(image1)), estimator.device)
@@ -52,7 +53,7 @@ def search_views(
     found = list(first)
     known, unmatched = _known(estimator, directions, first), np.ones((SQUARES, SQUARES), bool)
     for _ in range(ROUNDS):
-        proposal = search.propose(unmatched, known, quick)
+        proposal = search.propose(unmatched, known, quick, estimator.settings.windows is False)
         if proposal is None:
             break
         if proposal.turn != 0 or not estimator.sure(found[0]).any():  # else it is what the first passes saw
