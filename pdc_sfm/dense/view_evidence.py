@@ -37,8 +37,8 @@ class ViewEvidence:
     def shortlist(self, shown: np.ndarray, count: int, whole: bool) -> tuple[list[tuple[int, int]], float]:
         """The best combinations, numbers of `SHAPES`, by the `shown` cells, and how far the best stands out.
 
-        None, if it is hardly better than others. Those of the `whole` images, turned and squeezed, take two thirds of the time, and
-        miss what only a window shows.
+        None, if it is hardly better than others. Those of the `whole` images, turned and squeezed, take two thirds of the
+        time, and miss what only a window shows.
         """
         order, standing = self._best(self._of_whole if whole else self._of_all, shown)
         if standing < STANDING:

@@ -322,7 +322,7 @@ def test_settings_that_contradict_the_search_are_refused():
 
 
 def test_shrunk_views_and_windows_are_what_encoding_each_by_itself_gives(builtin):
-    """Nearly: less of the canvas is around a shrunk image, more of the image around a window, which is moved by up to half a cell."""
+    """Nearly: less of the canvas is around a shrunk image, more of the image around a window, which is up to half a cell off."""
     image = photograph(wall(1), camera())
     codes = ViewCodes(builtin, View.whole(image, SIZE, SIZE), 128)
     alone = [encode_coarse(builtin, [codes.view.on_canvas(256, shape)], "cpu").features[4][0] for shape in SHAPES]
