@@ -123,15 +123,17 @@ class ViewSearch:
 
         None, if the first are nothing but chance.
         """
-        chance = max(self._shaped_hypothesis(opposite(*pairs[0])).expected(unmatched), 1.0)
         hypotheses: list[tuple[ViewHypothesis, Shapes | None]] = []
         if known is not None:
             hypotheses.append((self._through(self._shaped(0, 0), known), None))
         for n, pair in enumerate(pairs):
             best = max((hypothesis.expected(unmatched) for hypothesis, _ in hypotheses), default=0.0)
-            if n >= FIRST_HYPOTHESES and best < CHANCE * chance:
+            if n >= FIRST_HYPOTHESES and best < FEWEST_CELLS / 2:
                 break
             hypotheses.append((self._shaped_hypothesis(pair), pair))
+        if all(hypothesis.expected(unmatched) <= FEWEST_CELLS for hypothesis, _ in hypotheses):
+            return []  # whatever chance finds
+        chance = max(self._shaped_hypothesis(opposite(*pairs[0])).expected(unmatched), 1.0)
         return [entry for entry in hypotheses if entry[0].expected(unmatched) > CHANCE * chance + FEWEST_CELLS]
 
     def _refined(self, hypothesis: ViewHypothesis, unmatched: np.ndarray, shapes: Shapes | None) -> Proposal:
