@@ -1,6 +1,7 @@
 """What stands still in the pictures (a background behind a turntable) finds no cameras."""
 
 import numpy as np
+import pycolmap
 import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_pairs
 
@@ -9,6 +10,7 @@ from pdc_sfm.colmap.io.models import ReconstructionError, model_poses
 from pdc_sfm.colmap.mapping.evidence import weigh_pairs
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.remarks import STOOD_STILL
+from pdc_sfm.colmap.mapping.verification import stationary
 from pdc_sfm.evaluation.measures.poses import reconstruction_errors
 
 NAMES = [f"{number}.png" for number in range(5)]
@@ -47,6 +49,43 @@ def test_what_stands_still_before_a_turntable_finds_no_cameras(tmp_path):
     assert STOOD_STILL in result.remarks
     # 2,000 places of the background are no part of what pairs could have covered: 800 points are
     assert max(pair.occupied for pair in weigh_pairs(result.model, tmp_path / "sfm" / "database.db")) <= 800
+
+
+@pytest.mark.parametrize("quarters", [0, 1, 2, 3])
+def test_what_stands_still_turns_with_a_picture_that_is_stored_turned(quarters):
+    rng = np.random.default_rng(0)
+    fixed, moving = rng.uniform((5, 5), (635, 475), (2, 300, 2))
+    shift = rng.uniform(20, 60, (300, 1)) * rng.choice([-1, 1], (300, 2))
+    second = np.r_[fixed, moving + shift]
+    size = (640, 480)
+    for _ in range(quarters):  # a quarter turn clockwise: what was left is up
+        second, size = np.c_[size[1] - second[:, 1], second[:, 0]], size[::-1]
+    cameras = [
+        pycolmap.Camera(model="SIMPLE_PINHOLE", width=w, height=h, params=(500, w / 2, h / 2))
+        for w, h in ((640, 480), size)
+    ]
+    still = stationary((np.r_[fixed, moving], second), np.c_[np.arange(600), np.arange(600)], 4.0, tuple(cameras))
+    assert still[:300].all()
+    assert not still[300:].any()
+
+
+def turn_half(scene, name):
+    """An image of a scene upside down."""
+    scene.keypoints[name] = np.array([640, 480], np.float32) - 1 - scene.keypoints[name]
+    scene.poses[name] = np.diag([-1.0, -1.0, 1.0]) @ scene.poses[name]
+
+
+def test_a_background_is_known_in_pictures_upside_down_too(tmp_path):
+    scene = before_a_background(
+        make_scene(NAMES, points=800, vary=0, model="PINHOLE", params=(500, 500, 320, 240)), 2000
+    )
+    for name in NAMES[1::2]:  # so that fewer than half of the pairs are of pictures turned alike
+        turn_half(scene, name)
+    result = reconstruct(**files(scene, tmp_path), settings=QUICK)
+    assert STOOD_STILL in result.remarks
+    found = model_poses(result.model)
+    assert len(found) == len(NAMES)
+    assert reconstruction_errors(found, scene.poses).degrees.max() < 1.0
 
 
 def test_a_few_still_points_are_kept(tmp_path):

@@ -71,9 +71,24 @@ def verify_with_poses(
     return geometry
 
 
-def stationary(points0: np.ndarray, points1: np.ndarray, matches: np.ndarray, max_error: float) -> np.ndarray:
-    """(M,) bool: matches (M, 2) that stand in one place of both pictures."""
-    return np.linalg.norm(points0[matches[:, 0]] - points1[matches[:, 1]], axis=1) <= max_error
+def stationary(
+    points: tuple[np.ndarray, np.ndarray],
+    matches: np.ndarray,
+    max_error: float,
+    cameras: tuple[pycolmap.Camera, pycolmap.Camera],
+) -> np.ndarray:
+    """(M,) bool: matches (M, 2) that stand in one place of both pictures, once the second is turned as most of them say.
+
+    What is held with the camera turns with a picture that was stored upside down, or on its side.
+    """
+    first, second = (np.asarray(side, np.float64)[column] for side, column in zip(points, matches.T))
+    (width, height), size = ((camera.width, camera.height) for camera in cameras[::-1])
+    x, y = second.T
+    turned = [(x, y), (width - x, height - y)]
+    if np.allclose(size, (height, width), atol=max_error):
+        turned += [(height - y, x), (y, width - x)]
+    still = [np.hypot(first[:, 0] - u, first[:, 1] - v) <= max_error for u, v in turned]
+    return max(still, key=np.count_nonzero)
 
 
 def verify_by_estimation(

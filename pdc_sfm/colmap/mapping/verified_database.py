@@ -54,13 +54,12 @@ def fill_verified(path: Path, images: Path, inputs: MappingInputs, settings: Fil
             if not settings.verify:
                 return unverified(found)
             points = inputs.keypoints.points(name0), inputs.keypoints.points(name1)
+            both = cameras[name0], cameras[name1]
             if moving:
-                found = found[~stationary(*points, found, max_error)]
-            geometry = verify_by_estimation(
-                (cameras[name0], cameras[name1]), points, found, settings.verification, settings.seed
-            )
-            if len(geometry.inlier_matches):
-                still[name0, name1] = float(stationary(*points, np.asarray(geometry.inlier_matches), max_error).mean())
+                found = found[~stationary(points, found, max_error, both)]
+            geometry = verify_by_estimation(both, points, found, settings.verification, settings.seed)
+            if len(inliers := np.asarray(geometry.inlier_matches)):
+                still[name0, name1] = float(stationary(points, inliers, max_error, both).mean())
             return geometry
 
         def write(verify: db.Verifier, what: str) -> int:
