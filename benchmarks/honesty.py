@@ -42,6 +42,7 @@ WITHOUT: dict[str, dict[str, float]] = {
     "cells": {"links.MIN_CELLS": 0.0, "links.FEWEST_CELLS": 0.0},
     "contradictions": {"links.MAX_AGAINST": float("inf")},
     "fit": {"verdict.MIN_FIT": 0.0},
+    "places": {"places.SAME_PLACE": 2.0},
     "drift": {"mappers.MAX_DRIFT": float("inf")},
 }
 MATCHING = ["dense.min_side=null", "device=cpu", "memory=1GB"]

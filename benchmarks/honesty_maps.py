@@ -234,18 +234,22 @@ def build_maps(
 
 
 def build_map(of: Sources, title: str, held_out: bool) -> Map:
-    """`WORLD [SEED] [every N] [, N turned | , N doubled] [+ OTHER ...]`, e.g. "temple 3103 every 2, 3 turned + kitchen"."""
+    """`WORLD [SEED] [every N] [first N | at N] [, N turned | , N doubled] [+ OTHER ...]`, e.g. "temple 3103 every 2, 3 turned".
+
+    Of a ring, `first 9` is half: what looks the same from several sides is not contradicted by the ring's end.
+    """
     sources = []
     for words in title.split(" + "):
         found = re.fullmatch(
-            r"([A-Za-z-]+\S*?)(?: (\d{4}))?(?: every (\d+))?(?: at (\d+))?(?:, (\d+) (turned|doubled))?", words
+            r"([A-Za-z-]+\S*?)(?: (\d{4}))?(?: every (\d+))?(?: (at|first) (\d+))?(?:, (\d+) (turned|doubled))?", words
         )
         assert found, words
-        name, seed, step, at, count, change = found.groups()
+        name, seed, step, which, number, count, change = found.groups()
         source = of(name, int(seed or 0))
         source = part(source, source.names[:: int(step or 1)])
-        if at:  # one image alone
-            source = part(source, source.names[int(at) : int(at) + 1])
+        if which:  # one image alone, or some from the first on
+            start = int(number) if which == "at" else 0
+            source = part(source, source.names[start : start + (1 if which == "at" else int(number))])
         if change:
             chosen = np.random.default_rng([int(seed or 0), int(count)]).permutation(len(source.names))[: int(count)]
             source = (turned if change == "turned" else doubled)(of.pool, source, chosen.tolist())

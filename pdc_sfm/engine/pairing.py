@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pdc_sfm.store.pair_lists import Pair
+from pdc_sfm.store.pair_lists import Pair, natural_order
 
 
 def exhaustive_pairs(names: Sequence[str]) -> list[Pair]:
@@ -25,7 +24,7 @@ def sequential_pairs(names: Sequence[str], overlap: int, quadratic: bool = False
     if quadratic:
         steps |= {2**k for k in range(1, overlap + 1)}
     pairs = []
-    for _, folder in itertools.groupby(sorted(names, key=_natural), key=lambda name: name.rpartition("/")[0]):
+    for _, folder in itertools.groupby(sorted(names, key=natural_order), key=lambda name: name.rpartition("/")[0]):
         sequence = list(folder)
         for index, name in enumerate(sequence):
             pairs += [(name, sequence[index + step]) for step in sorted(steps) if index + step < len(sequence)]
@@ -58,10 +57,3 @@ def nearest_pose_pairs(cam_from_world: Mapping[str, np.ndarray], count: int, max
             reach = min(len(names), 4 * reach)
         pairs += [(name, names[other]) for other in alike[:count]]
     return pairs
-
-
-def _natural(name: str) -> tuple[str, list[tuple[int, int | str]]]:
-    """Sort key: folder first, then the name with its numbers as numbers."""
-    folder, _, base = name.rpartition("/")
-    parts = re.split(r"(\d+)", base)
-    return folder, [(0, int(part)) if part.isdigit() else (1, part) for part in parts]

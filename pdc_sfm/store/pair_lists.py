@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -110,3 +111,10 @@ def _rows(path: Path) -> Iterable[tuple[int, list[str]]]:
         raise FormatError(f"cannot read the pair list {path}: {error}") from None
     rows = ((number, line.split()) for number, line in enumerate(lines, start=1))
     return [(number, words) for number, words in rows if words and not words[0].startswith("#")]
+
+
+def natural_order(name: str) -> tuple[str, list[tuple[int, int | str]]]:
+    """Sort key: folder first, then the name with its numbers as numbers."""
+    folder, _, base = name.rpartition("/")
+    parts = re.split(r"(\d+)", base)
+    return folder, [(0, int(part)) if part.isdigit() else (1, part) for part in parts]

@@ -15,11 +15,12 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import rays_of
-from pdc_sfm.colmap.mapping.verification import epipolar_errors
+from pdc_sfm.colmap.mapping.verification import epipolar_errors, stationary
 
 GRID = 64  # cells along the longer side of an image: 16 pixels of 1024
 MAX_ERROR = 4.0  # pixels: as verification allows
 PARALLAX = np.radians(0.2)  # below, it is noise whether a point lies before its cameras
+STILL = 0.25  # of a cell: 4 pixels of 1024
 KEPT = 256  # images whose keypoints are kept in memory
 
 
@@ -34,6 +35,9 @@ class PairEvidence:
     explained: float  # share of the matches that the model explains
     explained_cells: int  # that these cover, in the image where they are fewer
     occupied: int  # cells with matches of any pair, in the image where these are fewer
+    still: float = (
+        0.0  # share of the explained matches that stand in one place of both pictures, within `STILL` of a cell
+    )
 
 
 def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> Iterator[PairEvidence]:
@@ -72,6 +76,7 @@ def _added(one: PairEvidence, other: PairEvidence) -> PairEvidence:
         cells=one.cells + other.cells,
         explained=(one.explained * one.matches + other.explained * other.matches) / matches,
         explained_cells=one.explained_cells + other.explained_cells,
+        still=(one.still * one.matches + other.still * other.matches) / matches,
         occupied=max(one.occupied, other.occupied),
     )
 
@@ -112,7 +117,7 @@ class PairScales:
 
     def __call__(self, ids: tuple[int, int], found: np.ndarray) -> PairEvidence:
         """`found` (M, 2) are verified matches of the images with these ids."""
-        (camera0, rays0, cells0, pose0), (camera1, rays1, cells1, pose1) = map(self._view, ids)
+        (camera0, points0, rays0, cells0, pose0), (camera1, points1, rays1, cells1, pose1) = map(self._view, ids)
         rotation = pose1[:, :3] @ pose0[:, :3].T
         translation = pose1[:, 3] - rotation @ pose0[:, 3]
         limits = camera0.cam_from_img_threshold(MAX_ERROR), camera1.cam_from_img_threshold(MAX_ERROR)
@@ -120,13 +125,15 @@ class PairScales:
         sides = cells0[found[:, 0]], cells1[found[:, 1]]
         covered, explained = (min(len(np.unique(side[kept])) for side in sides) for kept in (slice(None), good))
         occupied = min(len(np.unique(cells)) for cells in (cells0, cells1))
-        return PairEvidence(*ids, len(found), covered, float(good.mean()), explained, occupied)
+        nearly = STILL * max(camera0.width, camera0.height) / GRID
+        still = stationary((points0, points1), found[good], nearly, (camera0, camera1)).mean() if good.any() else 0.0
+        return PairEvidence(*ids, len(found), covered, float(good.mean()), explained, occupied, float(still))
 
-    def _read_view(self, image_id: int) -> tuple[pycolmap.Camera, np.ndarray, np.ndarray, np.ndarray]:
+    def _read_view(self, image_id: int) -> tuple[pycolmap.Camera, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         image = self._model.image(image_id)
         camera, points = self._model.camera(image.camera_id), self._database.read_keypoints(image_id)[:, :2]
         pose = np.asarray(image.cam_from_world().matrix())
-        return camera, rays_of(camera, points), cell_numbers(points, camera), pose
+        return camera, points, rays_of(camera, points), cell_numbers(points, camera), pose
 
 
 def cell_numbers(points: np.ndarray, camera: pycolmap.Camera) -> np.ndarray:

@@ -12,6 +12,7 @@ from pdc_sfm.colmap.io.models import ModelSummary, Verdict
 from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, frame_images
 from pdc_sfm.colmap.mapping.links import MIN_FIT, Link, connected_parts, find_links, fit, proven_parts, supports
 from pdc_sfm.colmap.mapping.mappers import FEWEST, Cameras, drifted_cameras, focal_drift, runaway_cameras, used_cameras
+from pdc_sfm.colmap.mapping.places import returning_pairs
 
 MAX_ERROR = 4.0  # pixels: what COLMAP allows each single observation; the mean of a sane model lies far below
 MOST_NAMED = 8  # images of a line
@@ -54,14 +55,18 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
             f"{MIN_FIT:.0%} and more: it is bent, or things look the same from several sides; take photographs between, or give "
             "camera.params if focal lengths were guessed"
         )
+    if returned := returning_pairs(model, pairs):
+        lines.append(_returned_line(model, returned))
     if not lines:
         return Verdict()
     doubted = {image for link in (*weak, *against) for image in link.part}.union(*parts[1:])
+    doubted |= {image for pair in returned for image in (pair.first, pair.second)}
     kind: Literal["doubtful", "falls apart"] = "falls apart" if len(parts) > 1 or weak else "doubtful"
     strong = proven_parts(ids, pairs) if kind == "falls apart" else []
     shown = [("little holds", link.pair) for link in weak[:MOST_LINES]]
     for link in opposed[:MOST_LINES]:
         shown += [("the map follows", link.pair)] + ([("it contradicts", link.against)] if link.against else [])
+    shown += [("laid over each other", pair) for pair in returned[:1]]
     return Verdict(
         kind,
         _shortened(lines),
@@ -87,6 +92,15 @@ def _contradicted_line(model: pycolmap.Reconstruction, link: Link) -> str:
         f"({_share(model, link.pair, link.pair.explained_cells)}) and contradicts {_pair(model, link.against)} "
         f"({_share(model, link.against, link.against.cells)}); do they show two things that look alike? Leave one side "
         "out, or take photographs between"
+    )
+
+
+def _returned_line(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -> str:
+    images = {image for pair in pairs for image in (pair.first, pair.second)}
+    return (
+        f"{_pair(model, pairs[0])} stand at exactly one place, as {len(images)} images do, though those between them do not: "
+        "one side of a thing is laid over another that looks the same, unless they are copies, or a tripod stood there twice; "
+        "leave one side out, or take photographs with more around the thing in view"
     )
 
 
