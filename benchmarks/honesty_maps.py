@@ -234,22 +234,23 @@ def build_maps(
 
 
 def build_map(of: Sources, title: str, held_out: bool) -> Map:
-    """`WORLD [SEED] [every N] [first N | at N] [, N turned | , N doubled] [+ OTHER ...]`, e.g. "temple 3103 every 2, 3 turned".
+    """`WORLD [SEED] [every N] [at N | only N-N/N-N] [, N turned | , N doubled] [+ OTHER ...]`: "temple 3103 every 2, 3 turned".
 
-    Of a ring, `first 9` is half: what looks the same from several sides is not contradicted by the ring's end.
+    Of a ring, `only 0-8` is half, and `only 0-2/4-6` two sides of it with nothing between.
     """
     sources = []
     for words in title.split(" + "):
         found = re.fullmatch(
-            r"([A-Za-z-]+\S*?)(?: (\d{4}))?(?: every (\d+))?(?: (at|first) (\d+))?(?:, (\d+) (turned|doubled))?", words
+            r"([A-Za-z-]+\S*?)(?: (\d{4}))?(?: every (\d+))?(?: (?:at|only) ([\d/-]+))?(?:, (\d+) (turned|doubled))?",
+            words,
         )
         assert found, words
-        name, seed, step, which, number, count, change = found.groups()
+        name, seed, step, some, count, change = found.groups()
         source = of(name, int(seed or 0))
         source = part(source, source.names[:: int(step or 1)])
-        if which:  # one image alone, or some from the first on
-            start = int(number) if which == "at" else 0
-            source = part(source, source.names[start : start + (1 if which == "at" else int(number))])
+        if some:
+            ends = [[int(end) for end in run.split("-")] for run in some.split("/")]
+            source = part(source, [name for run in ends for name in source.names[run[0] : run[-1] + 1]])
         if change:
             chosen = np.random.default_rng([int(seed or 0), int(count)]).permutation(len(source.names))[: int(count)]
             source = (turned if change == "turned" else doubled)(of.pool, source, chosen.tolist())

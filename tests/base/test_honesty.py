@@ -33,6 +33,11 @@ def test_a_title_says_what_is_mapped(of):
     assert not one.camera.params  # of two worlds none is known
 
 
+def test_of_a_ring_some_sides_alone_are_mapped(of):
+    one = maps.build_map(of, "temple 3103 only 0-1/4-5", held_out=True)
+    assert one.names == [f"temple3103/{number}.jpg" for number in (0, 1, 4, 5)]
+
+
 def test_images_twice_stand_where_the_first_do(of):
     one = maps.build_map(of, "fountain-P11, 2 doubled", held_out=True)
     assert len(one.names) == 8
