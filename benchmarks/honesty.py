@@ -41,7 +41,7 @@ WITHOUT: dict[str, dict[str, float]] = {
     "stillness": {"verified_database.MOST_STILL": 2.0},
     "cells": {"links.MIN_CELLS": 0.0, "links.FEWEST_CELLS": 0.0},
     "contradictions": {"links.MAX_AGAINST": float("inf")},
-    "fit": {"verdict.MIN_FIT": 0.0},
+    "fit": {"links.MIN_FIT": 0.0},
     "places": {"places.SAME_PLACE": 2.0},
     "drift": {"mappers.MAX_DRIFT": float("inf")},
 }

@@ -17,7 +17,7 @@ NAMES = [f"img{number}.png" for number in range(6, 14)]  # img10 comes after img
 
 
 def pair(first, second, still=0.0, cells=900, explained=1.0) -> PairEvidence:
-    return PairEvidence(first, second, 2 * cells, cells, explained, round(explained * cells), 2000, still)
+    return PairEvidence(first, second, 2 * cells, cells, explained, round(explained * cells), 2000, still=still)
 
 
 @pytest.fixture

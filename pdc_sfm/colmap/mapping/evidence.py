@@ -20,7 +20,7 @@ from pdc_sfm.colmap.mapping.verification import epipolar_errors, stationary
 GRID = 64  # cells along the longer side of an image: 16 pixels of 1024
 MAX_ERROR = 4.0  # pixels: as verification allows
 PARALLAX = np.radians(0.2)  # below, it is noise whether a point lies before its cameras
-STILL = 0.25  # of a cell: 4 pixels of 1024
+CLOSE = 0.25  # of a cell: 4 pixels of 1024
 KEPT = 256  # images whose keypoints are kept in memory
 
 
@@ -35,9 +35,8 @@ class PairEvidence:
     explained: float  # share of the matches that the model explains
     explained_cells: int  # that these cover, in the image where they are fewer
     occupied: int  # cells with matches of any pair, in the image where these are fewer
-    still: float = (
-        0.0  # share of the explained matches that stand in one place of both pictures, within `STILL` of a cell
-    )
+    exact: float = 1.0  # share of the matches that the model explains within `CLOSE` of a cell, where that is less
+    still: float = 0.0  # share of the explained matches that stand as close in both pictures
 
 
 def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> Iterator[PairEvidence]:
@@ -76,6 +75,7 @@ def _added(one: PairEvidence, other: PairEvidence) -> PairEvidence:
         cells=one.cells + other.cells,
         explained=(one.explained * one.matches + other.explained * other.matches) / matches,
         explained_cells=one.explained_cells + other.explained_cells,
+        exact=(one.exact * one.matches + other.exact * other.matches) / matches,
         still=(one.still * one.matches + other.still * other.matches) / matches,
         occupied=max(one.occupied, other.occupied),
     )
@@ -120,14 +120,31 @@ class PairScales:
         (camera0, points0, rays0, cells0, pose0), (camera1, points1, rays1, cells1, pose1) = map(self._view, ids)
         rotation = pose1[:, :3] @ pose0[:, :3].T
         translation = pose1[:, 3] - rotation @ pose0[:, 3]
-        limits = camera0.cam_from_img_threshold(MAX_ERROR), camera1.cam_from_img_threshold(MAX_ERROR)
-        good = explained_matches(rotation, translation, rays0[found[:, 0]], rays1[found[:, 1]], limits)
+        rays = rays0[found[:, 0]], rays1[found[:, 1]]
+        close = [CLOSE * max(camera.width, camera.height) / GRID for camera in (camera0, camera1)]
+        allowed, sharp = (
+            tuple(
+                camera.cam_from_img_threshold(min(MAX_ERROR, error))
+                for camera, error in zip((camera0, camera1), errors)
+            )
+            for errors in ((MAX_ERROR, MAX_ERROR), close)
+        )
+        good = explained_matches(rotation, translation, *rays, allowed)
+        exact = good if sharp == allowed else explained_matches(rotation, translation, *rays, sharp)
         sides = cells0[found[:, 0]], cells1[found[:, 1]]
         covered, explained = (min(len(np.unique(side[kept])) for side in sides) for kept in (slice(None), good))
         occupied = min(len(np.unique(cells)) for cells in (cells0, cells1))
-        nearly = STILL * max(camera0.width, camera0.height) / GRID
-        still = stationary((points0, points1), found[good], nearly, (camera0, camera1)).mean() if good.any() else 0.0
-        return PairEvidence(*ids, len(found), covered, float(good.mean()), explained, occupied, float(still))
+        both = (points0, points1), found[good], close[0], (camera0, camera1)
+        return PairEvidence(
+            *ids,
+            matches=len(found),
+            cells=covered,
+            explained=float(good.mean()),
+            explained_cells=explained,
+            occupied=occupied,
+            exact=float(exact.mean()),
+            still=float(stationary(*both).mean()) if good.any() else 0.0,
+        )
 
     def _read_view(self, image_id: int) -> tuple[pycolmap.Camera, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         image = self._model.image(image_id)
@@ -144,7 +161,7 @@ def cell_numbers(points: np.ndarray, camera: pycolmap.Camera) -> np.ndarray:
 
 
 def explained_matches(
-    rotation: np.ndarray, translation: np.ndarray, rays0: np.ndarray, rays1: np.ndarray, limits: tuple[float, float]
+    rotation: np.ndarray, translation: np.ndarray, rays0: np.ndarray, rays1: np.ndarray, limits: Sequence[float]
 ) -> np.ndarray:
     """(M,) bool: matches near their epipolar lines whose points lie before both cameras; x1 ~ rotation x0 + translation."""
     length = np.linalg.norm(translation)

@@ -10,7 +10,7 @@ import pycolmap
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
 from pdc_sfm.colmap.io.models import ModelSummary, Verdict
 from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, frame_images
-from pdc_sfm.colmap.mapping.links import MIN_FIT, Link, connected_parts, find_links, fit, proven_parts, supports
+from pdc_sfm.colmap.mapping.links import MIN_FIT, Link, connected_parts, find_links, proven_parts, supports
 from pdc_sfm.colmap.mapping.mappers import FEWEST, Cameras, drifted_cameras, focal_drift, runaway_cameras, used_cameras
 from pdc_sfm.colmap.mapping.places import returning_pairs
 
@@ -49,17 +49,15 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
     opposed = list(reversed(by_pair.values()))
     lines = [f"no verified pair that the map explains joins {_names(model, part)} to the rest" for part in parts[1:]]
     lines += [_weak_line(model, link) for link in weak] + [_contradicted_line(model, link) for link in opposed]
-    if fit(pairs) < MIN_FIT:
-        lines.append(
-            f"the map explains only {fit(pairs):.0%} of the matches of the pairs it follows, of which right maps explain "
-            f"{MIN_FIT:.0%} and more: it is bent, or things look the same from several sides; take photographs between, or give "
-            "camera.params if focal lengths were guessed"
-        )
+    bent = min((link for link in links if link.is_bent), key=lambda link: link.fit, default=None)
+    if bent:
+        lines.append(_bent_line(model, bent))
     if returned := returning_pairs(model, pairs):
         lines.append(_returned_line(model, returned))
     if not lines:
         return Verdict()
     doubted = {image for link in (*weak, *against) for image in link.part}.union(*parts[1:])
+    doubted |= bent.part if bent else set()
     doubted |= {image for pair in returned for image in (pair.first, pair.second)}
     kind: Literal["doubtful", "falls apart"] = "falls apart" if len(parts) > 1 or weak else "doubtful"
     strong = proven_parts(ids, pairs) if kind == "falls apart" else []
@@ -92,6 +90,14 @@ def _contradicted_line(model: pycolmap.Reconstruction, link: Link) -> str:
         f"({_share(model, link.pair, link.pair.explained_cells)}) and contradicts {_pair(model, link.against)} "
         f"({_share(model, link.against, link.against.cells)}); do they show two things that look alike? Leave one side "
         "out, or take photographs between"
+    )
+
+
+def _bent_line(model: pycolmap.Reconstruction, link: Link) -> str:
+    return (
+        f"the map explains only {link.fit:.0%} of the matches that hold {_names(model, link.part)} to the rest closely, "
+        f"of which right maps explain {MIN_FIT:.0%} and more: it is bent, or things look the same from several sides; take "
+        "photographs between, or give camera.params if focal lengths were guessed"
     )
 
 
