@@ -10,8 +10,9 @@ map that is right and is not called consistent. Thresholds are looked at on the 
 
 Each pair is matched once, into WORK/matches, and what is matched and mapped is not done again: stopped, the same command goes on,
 and other rules are tried in seconds a map (`--label` names the rows, in WORK/rows). `--without MEASURE` leaves one measure out,
-`--sift` gives the rows of COLMAP's SIFT, `--show LABEL ...` prints what was run side by side. Words like `min_support_ratio=0`
-are settings of `pdc-sfm reconstruct`. `--map TITLE` adds maps (`honesty_maps.build_map` says how they are named).
+`--sift` gives the rows of COLMAP's SIFT, `--show LABEL ...` prints what was run side by side, and which measures spoke.
+Words like `min_support_ratio=0` are settings of `pdc-sfm reconstruct`.
+`--map TITLE` maps others (`honesty_maps.build_map` says how they are named).
 """
 
 from __future__ import annotations
@@ -44,6 +45,15 @@ WITHOUT: dict[str, dict[str, float]] = {
     "fit": {"links.MIN_FIT": 0.0},
     "places": {"places.SAME_PLACE": 2.0},
     "drift": {"mappers.MAX_DRIFT": float("inf")},
+}
+# What the lines of a verdict have in them, by the measure that says them.
+SAID_BY = {
+    "little holds": "cells",
+    "no verified pair": "cells",
+    "pairs disagree": "contradictions",
+    "of the matches that hold": "fit",
+    "at exactly one place": "places",
+    "focal length": "focal lengths",
 }
 MATCHING = ["dense.min_side=null", "device=cpu", "memory=1GB"]
 
@@ -117,7 +127,10 @@ def table(maps: list[Map], work: Path, labels: list[str]) -> None:
         cells = [_cell(rows[label][one.title]) for label in labels]
         print(f"{one.title:<42} {len(one.names):>6} " + " ".join(f"| {cell:<30}" for cell in cells))
     for label in labels:
-        print(f"{label}: {summary([(m, rows[label][m.title]) for m in maps])}")
+        some = [(m, rows[label][m.title]) for m in maps]
+        print(f"{label}: {summary(some)}")
+        for measure, (spoke, alone) in speakers([row for _, row in some if row is not None]).items():
+            print(f"    {measure}: speaks of {spoke} wrong maps, alone of {alone}")
 
 
 def _read(work: Path, label: str, one: Map) -> dict[str, Any] | None:
@@ -147,6 +160,15 @@ def summary(rows: list[tuple[Map, dict[str, Any] | None]]) -> str:
         f"{sum(r['registered'] for r in known)} registered, {sum(r['right'] for r in known)} right; "
         f"{sum(row.get('seconds', 0) for _, row in done):.0f} s of CPU"
     )
+
+
+def speakers(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Of each measure the wrong maps that it speaks of, and those of which it alone does: silent without it."""
+    found = [
+        {name for line in row["says"] for key, name in SAID_BY.items() if key in line} for row in rows if row["wrong"]
+    ]
+    names = dict.fromkeys(SAID_BY.values())
+    return {name: (sum(name in said for said in found), sum(said == {name} for said in found)) for name in names}
 
 
 def main() -> None:

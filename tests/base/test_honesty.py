@@ -66,3 +66,14 @@ def test_a_row_is_silent_if_it_is_wrong_and_says_nothing(of):
     alarm = {"registered": 6, "right": 6, "wrong": {}, "verdict": "doubtful", "seconds": 1.0}
     said = honesty.summary([(one, wrong), (one, alarm)])
     assert said.startswith("2 maps: 1 wrong, 1 silently; 1 false alarms on 1 right maps; 12 registered, 11 right")
+
+
+def test_what_only_one_measure_tells_is_counted():
+    lines = ["little holds a to the rest: one pair", "pairs disagree on the place of b"]
+    rows = [
+        {"wrong": {"a": 9.0}, "says": lines},
+        {"wrong": {"a": 9.0}, "says": lines[1:]},
+        {"wrong": {}, "says": lines},
+    ]
+    found = honesty.speakers(rows)
+    assert (found["cells"], found["contradictions"], found["fit"]) == ((1, 0), (2, 1), (0, 0))
