@@ -53,7 +53,8 @@ SAID_BY = {
     "pairs disagree": "contradictions",
     "of the matches that hold": "fit",
     "at exactly one place": "places",
-    "focal length": "focal lengths",
+    "tell focal lengths": "focal lengths",
+    "focal lengths left": "focal lengths",
 }
 MATCHING = ["dense.min_side=null", "device=cpu", "memory=1GB"]
 
