@@ -30,7 +30,7 @@ SHORTLIST, QUICK = 16, 4  # combinations that the coarsest level decodes
 # of them that the next level decodes, the last ones only if the first are not mere chance; of a quick search only the first
 HYPOTHESES, FIRST_HYPOTHESES = 5, 2
 # Two measures of how far the best combinations stand out from chance, by their features and by the coarsest level, multiplied:
-# less ends a quick search. 14 hard zoomed and tilted pairs had 6.4 or more, 28 of unrelated photographs 3 to 16; 4 of those go on.
+# less ends a quick search. 14 zoomed and tilted pairs had 6.4 or more, 28 of unrelated photographs 3 to 16; 4 of those go on.
 LEAST_STANDING = 6.0
 # What the next level expects must be so many times what chance finds, and a homography's cells more. Of the same 14 nine
 # had 43 more than chance or more, one 35, four up to 11; unrelated ones at most 18, which was 7 times as many.
