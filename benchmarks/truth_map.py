@@ -1,4 +1,7 @@
-"""A map of a rendered scene's true cameras, with points of its true depth: what is measured on it owes nothing to matching."""
+"""A map of a rendered scene's true cameras, with points of its true depth: what is measured on it owes nothing to matching.
+
+Of its database images: the queries, half of them taken at night, are no part of a map.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ def write_truth_map(folder: Path) -> Path:
     """Write the model of a folder of `pdc-sfm scene` to `sfm` in it; returns that."""
     rng = np.random.default_rng(0)
     cameras = json.loads((folder / "cameras.json").read_text(encoding="utf-8"))
+    cameras = {name: camera for name, camera in cameras.items() if name.startswith("db/")}
     poses = {name: np.c_[camera["R_cam_from_world"], camera["t_cam_from_world"]] for name, camera in cameras.items()}
     intrinsics = {
         name: np.array([[camera["fx"], 0, camera["cx"]], [0, camera["fy"], camera["cy"]], [0, 0, 1.0]])

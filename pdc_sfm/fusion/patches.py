@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from pdc_sfm.fusion.geometry import NEAREST, Transfer, lookup, pixel_grid
+from pdc_sfm.fusion.album import Album, Asked, Partner
+from pdc_sfm.fusion.geometry import NEAREST, lookup, pixel_grid
 
 # A patch: 5 x 5 samples that lie 1.5 pixels apart; those of another gray than the center count less, by this many
 # gray levels, since they may lie on another surface.
@@ -16,19 +17,9 @@ SIDE, SPACING, ALIKE = 5, 1.5, 10.0
 NOISE = 9.0  # gray levels squared: a patch that varies less says little
 BEST = 2  # partners whose agreement counts: others may not see the point
 CHOSEN, AROUND = 4, 9  # partners that see a pixel best are asked again; by the mean of so many pixels each way
-BLOCK = 1 << 14  # pixels at a time: what they need stays in the processor's cache
+BLOCK = 1 << 12  # pixels at a time: what they need stays in the processor's cache
 # What disagreement between views costs, as ZNCC does: a pixel of the way there and back, up to the most.
 PER_PIXEL, MOST_PIXELS = 0.2, 3.0
-
-
-@dataclass(frozen=True)
-class Partner:
-    """Another image, and how to get there."""
-
-    gray: np.ndarray  # (h, w) float32
-    there: Transfer
-    back: Transfer | None = None
-    rho: np.ndarray | None = None  # (h, w): its own inverse depth, 0 where unknown, if views are to agree
 
 
 @dataclass(frozen=True)
@@ -59,7 +50,8 @@ class PatchCost:
 
     def __init__(self, gray: np.ndarray, partners: Sequence[Partner], expected: Expected | None = None):
         self.partners, self.expected = partners, expected
-        self.chosen: np.ndarray | None = None  # (P, N)
+        self._album = Album(partners)
+        self._chosen: np.ndarray | None = None  # (turns, N) numbers of partners
         self.size = gray.shape[1], gray.shape[0]
         x, y = pixel_grid(self.size)
         self.x, self.y = x.ravel(), y.ravel()
@@ -84,9 +76,15 @@ class PatchCost:
 
     def agreement(self, pixels: np.ndarray, rho: np.ndarray, gx: np.ndarray, gy: np.ndarray) -> np.ndarray:
         """(P, N) zero-mean normalized cross-correlation with each partner, 0 where it does not see the pixel."""
-        blocks = (slice(start, start + BLOCK) for start in range(0, len(pixels), BLOCK))
-        parts = [self._agreement(pixels[part], rho[part], gx[part], gy[part]) for part in blocks]
-        return np.concatenate(parts, 1) if parts else np.zeros((len(self.partners), 0), np.float32)
+        found = np.zeros((len(self.partners), len(pixels)), np.float32)
+        for start in range(0, len(pixels), BLOCK):
+            part = slice(start, start + BLOCK)
+            own = self._patches(pixels[part])
+            for turn in range(self._turns):
+                asked = self._asked(turn, pixels[part])
+                seen = self._correlate(asked, own, rho[part], gx[part], gy[part])
+                found[asked.number, np.arange(len(pixels))[part]] = seen
+        return found
 
     def choose(self, agreement: np.ndarray) -> np.ndarray:
         """(P, h, w) bool: the partners that agree best (P, N) around each pixel; others, it seems, do not see it."""
@@ -98,17 +96,27 @@ class PatchCost:
         return chosen
 
     def ask(self, chosen: np.ndarray) -> None:
-        """From now on compare with these partners only, (P, h, w) bool, perhaps of another size."""
+        """From now on compare with these partners only, (P, h, w) bool, of each pixel as many, perhaps of another size."""
         resized = [cv2.resize(own.view(np.uint8), self.size, interpolation=cv2.INTER_NEAREST) for own in chosen]
-        self.chosen = np.stack(resized).reshape(len(chosen), -1) > 0
+        number, pixel = np.nonzero(np.stack(resized).reshape(len(chosen), -1))
+        order = np.argsort(pixel, kind="stable")
+        self._chosen = number[order].reshape(len(self.x), -1).T.copy()
+
+    @property
+    def _turns(self) -> int:
+        return len(self.partners) if self._chosen is None else len(self._chosen)
+
+    def _asked(self, turn: int, pixels: np.ndarray) -> Asked:
+        """The partner that each of the pixels is compared with in this turn."""
+        return self._album.of(turn if self._chosen is None else self._chosen[turn, pixels])
 
     def _cost(self, pixels: np.ndarray, rho: np.ndarray, gx: np.ndarray, gy: np.ndarray) -> np.ndarray:
-        costs = 1 - np.clip(self._agreement(pixels, rho, gx, gy), -0.2, 1)
-        for number, partner in enumerate(self.partners):
-            if partner.rho is not None:
-                asked = self._asked(number, pixels)
-                here = pixels[asked]
-                costs[number, asked] += PER_PIXEL * round_trip(partner, self.x[here], self.y[here], rho[asked])
+        own, costs = self._patches(pixels), np.empty((self._turns, len(pixels)), np.float32)
+        for turn, cost in enumerate(costs):
+            asked = self._asked(turn, pixels)
+            cost[:] = 1 - np.clip(self._correlate(asked, own, rho, gx, gy), -0.2, 1)
+            if self._album.rho is not None:
+                cost += PER_PIXEL * self._round_trip(asked, own.x, own.y, rho)
         count = min(BEST, len(costs))
         cost = np.partition(costs, count - 1, axis=0)[:count].mean(0)
         if self.expected is not None:
@@ -118,50 +126,45 @@ class PatchCost:
         cost[rho <= 0] = np.inf
         return cost
 
-    def _asked(self, number: int, pixels: np.ndarray) -> np.ndarray | slice:
-        """Which of the pixels a partner is asked about."""
-        return slice(None) if self.chosen is None else np.flatnonzero(self.chosen[number, pixels])
-
-    def _agreement(self, pixels: np.ndarray, rho: np.ndarray, gx: np.ndarray, gy: np.ndarray) -> np.ndarray:
-        found = np.zeros((len(self.partners), len(pixels)), np.float32)
-        if self.chosen is None:
-            patches = self._patches(pixels)
-        for number, (row, partner) in enumerate(zip(found, self.partners)):
-            asked = self._asked(number, pixels)
-            if self.chosen is not None:
-                patches = self._patches(pixels[asked])
-            row[asked] = self._correlate(partner, patches, rho[asked], gx[asked], gy[asked])
-        return found
-
     def _patches(self, pixels: np.ndarray) -> _Patches:
         weights, centered = (part.take(pixels, axis=1) for part in (self._weights, self._centered))
         return _Patches(self.x[pixels], self.y[pixels], weights, centered, self._variance[pixels])
 
-    def _correlate(
-        self, partner: Partner, own: _Patches, rho: np.ndarray, gx: np.ndarray, gy: np.ndarray
-    ) -> np.ndarray:
-        """(N,) correlation with the partner's patches. A plane is taken there by its affinity at the pixel."""
-        matrix, shift = partner.there.matrix, partner.there.shift
-        u, v, ratio = partner.there.rows(own.x, own.y, rho)
+    def _correlate(self, asked: Asked, own: _Patches, rho: np.ndarray, gx: np.ndarray, gy: np.ndarray) -> np.ndarray:
+        """(N,) correlation with the partners' patches. A plane is taken there by its affinity at the pixel."""
+        matrix, shift = asked.there.matrix, asked.there.shift
+        u, v, ratio = asked.there.rows(own.x, own.y, rho)
         inverse = 1 / np.maximum(ratio, NEAREST)
         u *= inverse
         v *= inverse
         across, down = matrix[2, 0] + shift[2] * gx, matrix[2, 1] + shift[2] * gy  # changes of the ratio
         maps = [
             self._around(
-                at,
+                at + corner,
                 (matrix[axis, 0] + shift[axis] * gx - at * across) * inverse,
                 (matrix[axis, 1] + shift[axis] * gy - at * down) * inverse,
             )
-            for axis, at in enumerate((u, v))
+            for axis, (at, corner) in enumerate(((u, asked.left), (v, asked.top)))
         ]
-        samples = _sample(partner.gray, *maps)
+        samples = cv2.remap(self._album.gray, *maps, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         mean, common = _dot(own.weights, samples), _dot(own.centered, samples)
         samples *= samples
         spread = np.maximum(_dot(own.weights, samples) - mean**2, 0)
-        height, width = partner.gray.shape
-        seen = (ratio > NEAREST) & (u >= 0) & (v >= 0) & (u <= width - 1) & (v <= height - 1)
+        seen = (ratio > NEAREST) & asked.shows(u, v)
         return np.where(seen, common / np.sqrt(own.variance * spread + NOISE), 0)
+
+    def _round_trip(self, asked: Asked, x: np.ndarray, y: np.ndarray, rho: np.ndarray) -> np.ndarray:
+        """Pixels between a point and where its partner, by its own depth, sees it; at most `MOST_PIXELS`."""
+        assert self._album.rho is not None
+        assert asked.back is not None
+        u, v, _ = asked.there.points(x, y, rho)
+        u, v = (np.nan_to_num(axis, nan=-9.0) for axis in (u, v))
+        on = asked.shows(u, v)
+        column, row = (np.where(on, at + corner, 0) for at, corner in ((u, asked.left), (v, asked.top)))
+        own = np.where(on, lookup(self._album.rho, column, row), 0)
+        back_x, back_y, _ = asked.back.points(u, v, own)
+        off = np.hypot(back_x - x, back_y - y)
+        return np.where((own > 0) & (off < MOST_PIXELS), off, MOST_PIXELS)
 
     def _around(self, at: np.ndarray, across: np.ndarray, down: np.ndarray) -> np.ndarray:
         """(S, N): a linear function at the samples. Not as a product of matrices, which would take threads of its own."""
@@ -169,17 +172,6 @@ class PatchCost:
         found += self._dy * down
         found += at
         return found
-
-
-def round_trip(partner: Partner, x: np.ndarray, y: np.ndarray, rho: np.ndarray) -> np.ndarray:
-    """Pixels between a point and where its partner, by its own depth, sees it; at most `MOST_PIXELS`."""
-    assert partner.rho is not None
-    assert partner.back is not None
-    u, v, _ = partner.there.points(x, y, rho)
-    own = lookup(partner.rho, u, v)
-    back_x, back_y, _ = partner.back.points(np.nan_to_num(u), np.nan_to_num(v), own)
-    off = np.hypot(back_x - x, back_y - y)
-    return np.where((own > 0) & (off < MOST_PIXELS), off, MOST_PIXELS).astype(np.float32)
 
 
 def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
