@@ -15,6 +15,7 @@ import argparse
 import itertools
 from pathlib import Path
 
+import cv2
 import numpy as np
 from truth_map import write_truth_map
 
@@ -24,9 +25,10 @@ from pdc_sfm.fusion import densify
 from pdc_sfm.fusion.checks import see
 from pdc_sfm.fusion.depth import GEOMETRIC, DensePlan
 from pdc_sfm.fusion.partners import choose_partners
-from pdc_sfm.fusion.probability import RIGHT, logistic, own_features, seen_features
+from pdc_sfm.fusion.probability import RIGHT, belief, logistic, own_features, seen_features
 from pdc_sfm.fusion.settings import DensifySettings
 from pdc_sfm.fusion.workspace import DENSE, Workspace
+from pdc_sfm.images import read_image
 from pdc_sfm.scenes.layouts.plain import read_depth
 
 SHARE = 0.15  # of the pixels, drawn by chance, that are fitted to
@@ -64,14 +66,17 @@ class KnownScene:
 
     def believe(self, own: list[np.ndarray], weights: np.ndarray) -> None:
         for view, features in zip(self.views, own):
-            self.made[view.name]["probability"] = logistic(features, weights)
+            made, picture = self.made[view.name], read_image(self.workspace.images / view.name)
+            made["probability"] = logistic(features, weights)
+            made["belief"] = belief(made["probability"], cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY))
 
     def seen(self) -> list[np.ndarray]:
         found = []
         for number, view in enumerate(self.views):
             made = self.made[view.name]
             depth = see(self.plan, number, made)
-            found.append(seen_features(made["probability"], depth.same, depth.through))
+            views = depth.same, depth.through, depth.before
+            found.append(seen_features(made["probability"], made["belief"], *views))
         return found
 
     def flat(self, maps: list[np.ndarray]) -> np.ndarray:

@@ -1,6 +1,6 @@
 """A map of a rendered scene's true cameras, with points of its true depth: what is measured on it owes nothing to matching.
 
-Of its database images: the queries, half of them taken at night, are no part of a map.
+Without its queries, half of which are taken at night: they are no part of a map.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pdc_sfm.colmap.io.posed_model import posed_model
 from pdc_sfm.pixels import inside, to_colmap
 from pdc_sfm.scenes.layouts.plain import read_depth
 
+QUERIES = ("day/", "night/")  # of a town; other kinds of scenes have none
 POINTS = 700  # begun in each image,
 MATCHED = 0.6  # and found, by this chance, in every other one that shows them
 
@@ -23,7 +24,7 @@ def write_truth_map(folder: Path) -> Path:
     """Write the model of a folder of `pdc-sfm scene` to `sfm` in it; returns that."""
     rng = np.random.default_rng(0)
     cameras = json.loads((folder / "cameras.json").read_text(encoding="utf-8"))
-    cameras = {name: camera for name, camera in cameras.items() if name.startswith("db/")}
+    cameras = {name: camera for name, camera in cameras.items() if not name.startswith(QUERIES)}
     poses = {name: np.c_[camera["R_cam_from_world"], camera["t_cam_from_world"]] for name, camera in cameras.items()}
     intrinsics = {
         name: np.array([[camera["fx"], 0, camera["cx"]], [0, camera["fy"], camera["cy"]], [0, 0, 1.0]])

@@ -32,6 +32,7 @@ class SeenDepth:
     sigma: np.ndarray  # standard deviation of rho
     same: np.ndarray  # partners that see the same surface, by their probabilities
     through: np.ndarray  # those that see something behind it: it is in the air
+    before: np.ndarray  # those that see something before it, which may hide it
     count: np.ndarray  # images that see the surface, itself among them
 
 
@@ -40,7 +41,8 @@ def check_step(plan: DensePlan, settings: DensifySettings, number: int) -> int:
     view = plan.views[number]
     made = plan.workspace.load(GEOMETRIC, view.name)
     seen, covered = see(plan, number, made), covered_of(plan, number)
-    probability = logistic(seen_features(made["probability"], seen.same, seen.through), SEEN_WEIGHTS)
+    features = seen_features(made["probability"], made["belief"], seen.same, seen.through, seen.before)
+    probability = logistic(features, SEEN_WEIGHTS)
     rho = np.where((probability >= settings.probability) & (seen.count >= settings.seen), seen.rho, 0)
     if covered is not None:
         rho[covered > 0] = 0
@@ -60,7 +62,8 @@ def see(plan: DensePlan, number: int, made: dict[str, np.ndarray]) -> SeenDepth:
     view, rho = plan.views[number], made["rho"]
     x, y = pixel_grid(view.size)
     own_error = made["sigma"] / rho
-    same, through, count = np.zeros(rho.shape), np.zeros(rho.shape), np.ones(rho.shape, np.int32)
+    same, through, before = (np.zeros(rho.shape) for _ in range(3))
+    count = np.ones(rho.shape, np.int32)
     weight = 1 / made["sigma"].astype(np.float64) ** 2
     total, squares, terms = weight * rho, np.zeros(rho.shape), np.ones(rho.shape)
     for other in plan.partners[number]:
@@ -78,10 +81,11 @@ def see(plan: DensePlan, number: int, made: dict[str, np.ndarray]) -> SeenDepth:
         their_error = lookup(theirs["sigma"], u, v) / np.where(on, expected, 1)
         error = np.clip(np.sqrt(own_error**2 + their_error**2 + LEAST_ERROR**2), LEAST_ERROR, LARGEST_ERROR)
         off = relative / error
-        belief = np.where(on, lookup(theirs["probability"], u, v), 0)
+        belief = np.where(on, lookup(theirs["belief"], u, v), 0)
         agrees = belief * np.exp(-0.5 * off**2)
         same += agrees
         through += belief * (off < -APART)
+        before += belief * (off > APART)
         count += on & (np.abs(off) < SAME)
         more = agrees / np.maximum(rho * np.hypot(their_error, LEAST_ERROR), 1e-12) ** 2
         weight += more
@@ -91,7 +95,7 @@ def see(plan: DensePlan, number: int, made: dict[str, np.ndarray]) -> SeenDepth:
     scatter = np.maximum(squares / terms, 1)  # 1 if the errors are right
     # not less for more views: they were made to agree
     sigma = np.sqrt(terms * scatter / weight)
-    return SeenDepth((total / weight).astype(np.float32), sigma.astype(np.float32), same, through, count)
+    return SeenDepth((total / weight).astype(np.float32), sigma.astype(np.float32), same, through, before, count)
 
 
 def drop_speckles(rho: np.ndarray, size: int) -> np.ndarray:

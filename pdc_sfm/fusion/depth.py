@@ -13,7 +13,7 @@ from pdc_sfm.colmap.io.posed_views import PosedView
 from pdc_sfm.fusion.geometry import Transfer, scaled_intrinsics, scaled_size
 from pdc_sfm.fusion.patch_match import Planes, Search
 from pdc_sfm.fusion.patches import BEST, Expected, Partner, PatchCost
-from pdc_sfm.fusion.probability import OWN_WEIGHTS, logistic, own_features
+from pdc_sfm.fusion.probability import OWN_WEIGHTS, belief, logistic, own_features
 from pdc_sfm.fusion.smoothing import smooth
 from pdc_sfm.fusion.workspace import Workspace
 from pdc_sfm.images import read_image, resize_image
@@ -99,11 +99,17 @@ def geometric_step(plan: DensePlan, number: int) -> None:
     planes = _refined(plan, number, FINE, cost, chosen, planes, rng)
     agreement = planes.agreement(cost)
     best = np.sort(agreement, axis=0)[-BEST:].mean(0).reshape(view.size[::-1])
-    found = smooth(*planes.maps(), best, _gray(plan, number, view.size))
+    gray = _gray(plan, number, view.size)
+    found = smooth(*planes.maps(), best, gray)
     rho = np.clip(found.rho, *plan.limits[number])
     probability = logistic(own_features(rho, found.gx, found.gy, best, found.support), OWN_WEIGHTS)
     planes = Planes(view.size, rho.ravel(), found.gx.ravel(), found.gy.ravel(), planes.cost)
-    more = {"agreement": best, "support": found.support, "probability": probability}
+    more = {
+        "agreement": best,
+        "support": found.support,
+        "probability": probability,
+        "belief": belief(probability, gray),
+    }
     _save(plan, GEOMETRIC, view.name, planes, sigma=_sigma(cost, planes, agreement), **more)
 
 

@@ -1,7 +1,8 @@
 """The probability that a depth is right, within 2 %: logistic functions of what speaks for it and against it.
 
-First of what an image knows by itself. Then of that, of what is believed around the pixel, and of what the image's partners
-say, each as far as it is believed itself: that they see the same surface, or that they see through it.
+First of what an image knows by itself. Then of that, of what is believed around the pixel where the picture is alike, and of
+what the image's partners say, each as far as it is believed itself: that they see the same surface, that they see through it,
+or that something before it may hide it from them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import numpy as np
 RIGHT = 0.02  # of its depth: no further off
 REACH, TIGHT = 2, 0.003  # pixels: neighbors on a plane are counted in 5 x 5, up to this of inverse depth;
 STEP, NEARER = 2, 0.02  # those that lie nearer by this, in 9 x 9: what is around a surface is taken for it
-AVERAGED = 11  # pixels each way, over which belief is averaged
+AVERAGED = 8  # pixels each way, over which belief is averaged
+CONTRAST = 10.0  # gray levels: an edge of less is averaged over (as of patches)
 FEW, UNSURE = 0.1, 0.02  # views and probabilities: less is not told apart
 # Weights, the last of 1: fitted by benchmarks/depth_probability.py, whose docstring says on what.
-OWN_WEIGHTS = np.array([2.89, 3.05, 1.43, -1.73, -3.51])
-SEEN_WEIGHTS = np.array([0.26, 1.07, 0.39, -0.47, -0.64])
+OWN_WEIGHTS = np.array([3.05, 3.65, 1.12, -1.76, -4.37])
+SEEN_WEIGHTS = np.array([0.19, 1.81, 0.39, -0.18, 0.39, -0.05])
 
 
 def own_features(
@@ -28,15 +30,34 @@ def own_features(
     return np.stack([agreement, support, flat, nearer], -1)
 
 
-def seen_features(own: np.ndarray, same: np.ndarray, through: np.ndarray) -> np.ndarray:
-    """(h, w, 4): the own probability, its mean around, views that see the same surface, and that see through it."""
-    mean = cv2.blur(own.astype(np.float32), (AVERAGED, AVERAGED), borderType=cv2.BORDER_REPLICATE)
-    return np.stack([_log_odds(own), _log_odds(mean), np.log(same + FEW), np.log(through + FEW)], -1)
+def belief(own: np.ndarray, gray: np.ndarray) -> np.ndarray:
+    """(h, w) float32: the mean of the own probabilities around each pixel, of what is as bright as it is.
+
+    What has no texture finds the depth of what is beside it: the sky that of the roof's edge, a lamp that of the wall
+    behind it. The sky around is not believed, and that is told from the roof by the picture. It is a guided filter (He, Sun
+    and Tang 2010): within a window, belief is linear in gray; the mean of what all windows say.
+    """
+    own, gray = own.astype(np.float32), gray.astype(np.float32)
+    mean, mean_gray = _box(own), _box(gray)
+    slope = (_box(own * gray) - mean * mean_gray) / (_box(gray * gray) - mean_gray**2 + CONTRAST**2)
+    return np.clip(_box(slope) * gray + _box(mean - slope * mean_gray), 0, 1)
+
+
+def seen_features(
+    own: np.ndarray, around: np.ndarray, same: np.ndarray, through: np.ndarray, before: np.ndarray
+) -> np.ndarray:
+    """(h, w, 5): the own probability, that around, views that see the same surface, through it, something before it."""
+    views = (np.log(count + FEW) for count in (same, through, before))
+    return np.stack([_log_odds(own), _log_odds(around), *views], -1)
 
 
 def logistic(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """(...) float32 of features (..., F), of which the last weight is the constant."""
     return (1 / (1 + np.exp(-(features @ weights[:-1] + weights[-1])))).astype(np.float32)
+
+
+def _box(values: np.ndarray) -> np.ndarray:
+    return cv2.blur(values, (2 * AVERAGED + 1, 2 * AVERAGED + 1), borderType=cv2.BORDER_REPLICATE)
 
 
 def _log_odds(probability: np.ndarray) -> np.ndarray:

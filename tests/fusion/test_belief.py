@@ -11,7 +11,7 @@ from pdc_sfm.fusion.depth import GEOMETRIC, DensePlan
 from pdc_sfm.fusion.geometry import Transfer, pixel_grid
 from pdc_sfm.fusion.model_planes import model_planes
 from pdc_sfm.fusion.patches import CHOSEN, Partner, PatchCost
-from pdc_sfm.fusion.probability import OWN_WEIGHTS, SEEN_WEIGHTS, logistic, own_features, seen_features
+from pdc_sfm.fusion.probability import OWN_WEIGHTS, SEEN_WEIGHTS, belief, logistic, own_features, seen_features
 from pdc_sfm.fusion.smoothing import smooth
 from pdc_sfm.fusion.workspace import Workspace
 
@@ -72,12 +72,24 @@ def test_what_agrees_and_is_supported_is_more_probable():
     rising = [logistic(np.array([value, value, value, 0.0]), OWN_WEIGHTS) for value in (0.0, 0.5, 1.0)]
     assert rising[0] < 0.1 < rising[1] < rising[2]
     own = np.full((20, 20), 0.6)
-    cases = ((0, 0), (2, 0), (0, 2))  # views that see the same, and through it
-    neither, same, through = (
-        logistic(seen_features(own, np.full_like(own, yes), np.full_like(own, no)), SEEN_WEIGHTS)[10, 10]
-        for yes, no in cases
+    cases = ((0, 0, 0), (2, 0, 0), (0, 2, 0), (0, 0, 2))  # views that see the same, through it, something before it
+    neither, same, through, hidden = (
+        logistic(seen_features(own, own, *(np.full_like(own, count) for count in views)), SEEN_WEIGHTS)[10, 10]
+        for views in cases
     )
     assert through < neither < same
+    assert hidden > through  # what is hidden from a view may well be there
+
+
+def test_the_sky_beside_a_roof_is_believed_as_the_sky_is():
+    """Pixels of the sky along a roof's edge look sure, since their patches show the edge; all other sky does not."""
+    gray, own = np.full((60, 60), 220.0), np.full((60, 60), 0.1)
+    gray[:, :30], own[:, :34] = 80, 0.95  # the roof, and four columns of sky
+    found = belief(own, gray)
+    assert found[30, 26:29].min() > 0.8
+    assert found[30, 31:34].max() < 0.6  # of the sky within 8 pixels of it, half is not believed
+    flat = belief(own, np.full_like(gray, 100))  # without an edge in the picture it is the mean around
+    assert flat[30, [33, 34]].mean() == pytest.approx((0.95 + 0.1) / 2, abs=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +104,7 @@ def exact(tmp_path_factory):
             rho[20:30, 50:60] *= 1.3
             rho[20:30, 80:90] *= 0.7
         gy, gx = np.gradient(rho)
-        more = {"sigma": 0.002 * rho, "probability": np.full_like(rho, 0.9)}
+        more = {"sigma": 0.002 * rho, "belief": np.full_like(rho, 0.9)}
         plan.workspace.save(GEOMETRIC, view.name, rho=rho, gx=gx, gy=gy, **more)
     return plan
 
@@ -108,6 +120,8 @@ def test_a_point_in_the_air_is_seen_through_and_a_hidden_one_is_not(exact):
     assert seen.through[floats].min() > 1.5
     assert seen.same[deep].max() < 0.01
     assert seen.through[deep].max() == 0  # others see the wall before it: they cannot say
+    assert seen.before[deep].min() > 1.5
+    assert seen.before[wall].max() == 0
     off = np.abs(seen.rho[wall] * 4 - 1)
     assert off.max() < 0.001
 
