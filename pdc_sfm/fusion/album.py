@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,9 +9,7 @@ import cv2
 import numpy as np
 
 from pdc_sfm.fusion.geometry import Transfer
-
-# Pixels around every picture that repeat its border: half a patch, thrice as large there
-BORDER = 10
+from pdc_sfm.fusion.settings import BORDER, sheet_columns
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class Album:
     """The sheet."""
 
     def __init__(self, partners: Sequence[Partner]):
-        columns = math.ceil(math.sqrt(len(partners)))
+        columns = sheet_columns(len(partners))
         sizes = np.array([partner.gray.shape[::-1] for partner in partners])
         cell = sizes.max(0) + 2 * BORDER
         places = [(number % columns, number // columns) for number in range(len(partners))]

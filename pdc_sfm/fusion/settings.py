@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from pdc_sfm.device import AUTO, Precision
 from pdc_sfm.settings import require
+
+# Pixels: around every picture of the sheet of partners, half a patch, thrice as large there; and the longest side of the
+# sheet that OpenCV samples from.
+BORDER, LARGEST_SHEET = 10, 32766
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,15 @@ class DensifySettings:
     def __post_init__(self) -> None:
         require(64 <= self.max_side <= 8192, f"max_side={self.max_side} must be between 64 and 8192 pixels")
         require(1 <= self.partners <= 32, f"partners={self.partners} must be between 1 and 32")
+        sheet = sheet_columns(self.partners) * (self.max_side + 2 * BORDER)
+        together = f"max_side={self.max_side} with partners={self.partners}"
+        require(sheet <= LARGEST_SHEET, f"{together} is more than can be compared at once: take fewer of one")
         require(2 <= self.seen <= self.partners + 1, f"seen={self.seen} must be between 2 and partners + 1")
         require(0 <= self.probability < 1, f"probability={self.probability} must lie between 0 and 1")
         require(self.speckle >= 0, f"speckle={self.speckle} must not be negative")
         require(self.seed >= 0, f"seed={self.seed} must not be negative")
+
+
+def sheet_columns(count: int) -> int:
+    """Pictures of the sheet side by side; it has no more rows than that."""
+    return math.ceil(math.sqrt(count))

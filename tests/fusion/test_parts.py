@@ -8,10 +8,11 @@ from two_planes import FLOOR, NAMES, SIZE, TrueFlow, true_depth, write_map
 
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.io.posed_views import posed_views
-from pdc_sfm.errors import FormatError
+from pdc_sfm.errors import FormatError, SettingsError
 from pdc_sfm.fusion.checks import drop_speckles
 from pdc_sfm.fusion.geometry import Transfer, normals, pixel_grid
 from pdc_sfm.fusion.partners import choose_partners
+from pdc_sfm.fusion.settings import DensifySettings
 from pdc_sfm.fusion.votes import SIGMA, combine, vote
 from pdc_sfm.fusion.workspace import read_map
 from pdc_sfm.fusion.workspace import write_map as write_dense_map
@@ -111,3 +112,10 @@ def test_small_patches_are_dropped():
     assert np.array_equal(found[20:30, 20:30], rho[20:30, 20:30])
     assert (found > 0).sum() == (rho > 0).sum() - 16
     assert drop_speckles(rho, 0) is rho
+
+
+def test_more_pictures_than_fit_on_a_sheet_are_refused():
+    """32 pictures lie six by six: six of 5,441 pixels and their borders are 32,766, the most that OpenCV samples from."""
+    assert DensifySettings(partners=32, max_side=5441).max_side == 5441
+    with pytest.raises(SettingsError, match="take fewer of one"):
+        DensifySettings(partners=32, max_side=5442)
