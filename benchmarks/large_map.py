@@ -4,8 +4,7 @@
     python benchmarks/serve.py --map outputs/large --images QUERIES
 
 What a large map costs a query is finding the images that show the same among all others; that these others are photographs
-of elsewhere, and not rendered, makes them no cheaper to look through. They are linked under their numbers, scaled copies of
-none; a photograph is used once, so PHOTOS must hold enough of them.
+of elsewhere, and not rendered, makes them no cheaper to look through. Each is used once: PHOTOS must hold enough of them.
 """
 
 from __future__ import annotations

@@ -43,14 +43,17 @@ class Client:
         camera: str | None = None,
         position: tuple[float, float, float] | None = None,
         place: tuple[float, float] | None = None,
+        pose: Sequence[float] | None = None,
         radius: float | None = None,
     ) -> Localization:
         """The pose of a photograph, a file or its bytes.
 
         `camera` are intrinsics as COLMAP writes them, "PINHOLE 640 480 500 500 320 240". With a `position` in the map, or a
-        `place` (latitude, longitude), only images of the map within `radius` of it are looked at.
+        `place` (latitude, longitude), only images of the map within `radius` of it are looked at; with a `pose` (qw, qx, qy, qz,
+        tx, ty, tz, camera from world), only those of them that look the same way.
         """
-        where = {"camera": camera, "position": _joined(position), "place": _joined(place), "radius": radius}
+        near = {"position": _joined(position), "place": _joined(place), "pose": _joined(pose)}
+        where = {"camera": camera, **near, "radius": radius}
         return _read(Localization, self._post("/localize", image, where))
 
     def retrieve(self, image: Path | str | bytes, *, top: int | None = None) -> Retrieval:
@@ -132,7 +135,7 @@ def _content(image: Path | str | bytes) -> bytes:
     return image if isinstance(image, bytes) else Path(image).read_bytes()
 
 
-def _joined(numbers: tuple[float, ...] | None) -> str | None:
+def _joined(numbers: Sequence[float] | None) -> str | None:
     return None if numbers is None else ",".join(map(repr, map(float, numbers)))
 
 

@@ -63,12 +63,18 @@ class _Api:
         place: Annotated[
             str | None, Query(description="latitude,longitude instead, where the map knows its own")
         ] = None,
+        pose: Annotated[
+            str | None,
+            Query(
+                description="qw,qx,qy,qz,tx,ty,tz, camera from world, instead: of those images the ones that look alike"
+            ),
+        ] = None,
         radius: Annotated[float | None, Query(description="around the position, in units of the map")] = None,
         name: Name = "",
         wait: Wait = True,
     ) -> Any:
         """Where a photograph was taken: its pose in the map, how sure that is, and by which images of the map."""
-        given = {"camera": camera, "position": position, "place": place, "radius": radius}
+        given = {"camera": camera, "position": position, "place": place, "pose": pose, "radius": radius}
         parameters = {key: value for key, value in given.items() if value is not None}
         try:
             read_where(parameters, self.server.map)

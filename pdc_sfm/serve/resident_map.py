@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from pdc_sfm.network import PDCNet
 
 NO_MATCH = "no image of the map has a confident match"
+NOT_NEAR = "no image of the map was taken near there, looking the same way"
 QUERY = "query"
+MOST_TURNED = 60.0  # degrees from a viewing direction that is known: images that look farther away share little with it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +74,9 @@ class Where:
     position: np.ndarray | None = None  # (3,) in the map's frame
     level: bool = False  # its height is not known
     radius: float | None = None  # of images of the map around it that are looked at
+    direction: np.ndarray | None = (
+        None  # (3,) in which it looks, in the map's frame: of those, the ones that look alike
+    )
 
 
 class ResidentMap:
@@ -108,11 +113,19 @@ class ResidentMap:
         poses = (self.model.image(number).cam_from_world() for number in self.ids.values())
         return np.stack([np.asarray(pose.inverse().translation) for pose in poses])
 
+    @functools.cached_property
+    def directions(self) -> np.ndarray:
+        """(N, 3) in which the images of the map look, of unit length, in the order of `ids`."""
+        poses = (self.model.image(number).cam_from_world() for number in self.ids.values())
+        return np.stack([pose.rotation.matrix()[2] for pose in poses])
+
     def localize(self, photograph: Photograph, content: bytes, where: Where, report: Report) -> Localization:
         """The pose of a photograph; `content` are the bytes of its file, whose EXIF may tell its focal length."""
         clock = Clock()
         with clock("read"):
             camera, source = self.camera_of(photograph, content, where)
+        if self._among(where) == []:
+            return self._without_pose(NOT_NEAR, camera, source, [], clock)
         with clock("retrieve"):
             found = self._retrieve(photograph, self.settings.top, report, where)
         if not found:
@@ -173,15 +186,18 @@ class ResidentMap:
         return where.camera, "the request"
 
     def _retrieve(self, photograph: Photograph, top: int, report: Report, where: Where) -> list[RetrievedImage]:
-        among = None
-        if where.position is not None and where.radius is not None:
-            apart = (self.centers - where.position)[:, : 2 if where.level else 3]
-            near = np.linalg.norm(apart, axis=1) <= where.radius
-            among = [name for name, inside in zip(self.ids, near) if inside]
-            if not among:
-                return []
         code = functools.partial(self._code, self._retrieval.matcher, "retrieve")
-        return self._retrieval.retrieve(photograph, top, code, report, among)
+        return self._retrieval.retrieve(photograph, top, code, report, self._among(where))
+
+    def _among(self, where: Where) -> list[str] | None:
+        """Images of the map that may show what a photograph does, by what is known of it; None: all."""
+        if where.position is None or where.radius is None:
+            return None
+        apart = (self.centers - where.position)[:, : 2 if where.level else 3]
+        near = np.linalg.norm(apart, axis=1) <= where.radius
+        if where.direction is not None:
+            near &= self.directions @ where.direction >= np.cos(np.radians(MOST_TURNED))
+        return [name for name, inside in zip(self.ids, near) if inside]
 
     def _match_round(
         self, code: EncodedView, found: Sequence[RetrievedImage], part: slice, report: Report

@@ -129,21 +129,36 @@ class MapServer:
 
 def read_where(parameters: dict[str, Any], held: ResidentMap) -> Where:
     """What a request tells of a photograph; an error that says what is wrong with it."""
-    camera, position, place = (
-        parameters.get("camera"),
-        _numbers(parameters, "position", 3),
-        _numbers(parameters, "place", 2),
+    camera, radius = parameters.get("camera"), parameters.get("radius")
+    position, place, pose = (
+        _numbers(parameters, key, count) for key, count in (("position", 3), ("place", 2), ("pose", 7))
     )
-    radius = parameters.get("radius")
-    if (position is not None or place is not None) and radius is None:
-        raise SettingsError("give a radius with the position or place, in units of the map")
+    given = [value is not None for value in (position, place, pose)]
+    if sum(given) > 1:
+        raise SettingsError("give one of position, place and pose")
+    if any(given) and radius is None:
+        raise SettingsError("give a radius with the position, place or pose, in units of the map")
     if radius is not None and not (math.isfinite(radius) and radius > 0):
         raise SettingsError(f"radius={radius} must be above 0")
     if place is not None:
         if held.frame is None or held.frame.origin is None:
             raise SettingsError("place: this map does not know its place on the earth; give a position in the map")
         position = held.frame.from_geographic(np.r_[place, held.frame.origin[2]])[0]
-    return Where(None if camera is None else _camera(camera), position, place is not None, radius)
+    direction = None
+    if pose is not None:
+        rotation = _rotation(pose[:4])
+        position, direction = -rotation.T @ pose[4:], rotation[2]
+    return Where(None if camera is None else _camera(camera), position, place is not None, radius, direction)
+
+
+def _rotation(quaternion: np.ndarray) -> np.ndarray:
+    """(3, 3) of qw qx qy qz, whatever their length."""
+    length = np.linalg.norm(quaternion)
+    if length < 1e-9:
+        raise FormatError("pose: its quaternion is zero; write qw,qx,qy,qz,tx,ty,tz as results.txt has them")
+    w, x, y, z = quaternion / length
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + 2 * w * cross + 2 * cross @ cross
 
 
 def _camera(text: str) -> Any:

@@ -3,16 +3,17 @@
 import dataclasses
 
 import numpy as np
+import pycolmap
 import pytest
 from plane_map import poses
 
 from pdc_sfm.colmap.io.frame import MapFrame
 from pdc_sfm.demo.queries import localize_in_map, open_map
-from pdc_sfm.errors import FormatError, ImageError
+from pdc_sfm.errors import FormatError, ImageError, UserError
 from pdc_sfm.evaluation.measures.poses import pose_error
 from pdc_sfm.images import Photograph, decode_photograph
 from pdc_sfm.serve.cache import ByteCache
-from pdc_sfm.serve.resident_map import ResidentMap, Where
+from pdc_sfm.serve.resident_map import NOT_NEAR, ResidentMap, Where
 from pdc_sfm.serve.server import read_where
 
 
@@ -72,13 +73,35 @@ def test_what_is_known_of_a_photograph_is_used(held, content):
     answer = held.localize(photograph, content, Where(position=first, radius=0.1), quiet)
     assert [image.name for image in answer.images] == ["db/0.png"]
     nowhere = held.localize(photograph, content, Where(position=first + 100, radius=0.1), quiet)
-    assert (nowhere.localized, nowhere.reason) == (False, "no image of the map has a confident match")
+    assert (nowhere.localized, nowhere.reason) == (False, NOT_NEAR)
     camera = held.model.camera(1)
     assert held.camera_of(photograph, content, Where(camera)) == (camera, "the request")
     with pytest.raises(ImageError, match="is 160 x 60, its intrinsics are of 160 x 120"):
         held.camera_of(Photograph(photograph.pixels[:60]), content, Where(camera))
     with pytest.raises(FormatError, match=r"intrinsics are not known \(160 x 60.*give camera=MODEL"):
         held.camera_of(Photograph(photograph.pixels[:60]), content, Where())
+
+
+def test_a_pose_that_is_known_leaves_out_images_that_look_elsewhere(held, content):
+    for name, pose in poses().items():
+        if name not in held.ids:
+            continue
+        quaternion = pycolmap.Rotation3d(pose[:, :3]).quat[[3, 0, 1, 2]]
+        word = ",".join(map(str, [*(2 * quaternion), *pose[:, 3]]))  # of any length
+        where = read_where({"pose": word, "radius": 0.1}, held)
+        assert np.allclose(where.position, -pose[:, :3].T @ pose[:, 3])
+        assert np.allclose(where.direction, pose[2, :3])
+        assert held._among(where) == [name]
+        backwards = dataclasses.replace(where, direction=-where.direction)
+        assert held.localize(decode_photograph(content, "a"), content, backwards, quiet).reason == NOT_NEAR
+    for parameters, said in (
+        ({"pose": "0,0,0,0,1,2,3", "radius": 1}, "its quaternion is zero"),
+        ({"pose": "1,0,0,0,1,2", "radius": 1}, "write 7 numbers"),
+        ({"pose": "1,0,0,0,1,2,3"}, "give a radius"),
+        ({"pose": "1,0,0,0,1,2,3", "position": "1,2,3", "radius": 1}, "give one of"),
+    ):
+        with pytest.raises(UserError, match=said):
+            read_where(parameters, held)
 
 
 def test_a_map_that_knows_its_place_on_the_earth_answers_with_it(held, content, monkeypatch):
