@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_of_exif, camera_parameters, read_camera_list
+from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_of_exif, camera_parameters, make_camera, read_camera_list
 from pdc_sfm.colmap.io.frame import MapFrame, read_frame
 from pdc_sfm.colmap.io.maps import find_map, has_model
 from pdc_sfm.colmap.io.models import has_metres, load_model
@@ -48,6 +48,7 @@ from pdc_sfm.store.pair_lists import read_retrieval
 
 RESULTS = "results.txt"
 EXIF, EXIF_SIGMA = "EXIF", 0.03  # its focal lengths are whole millimetres, of about 28, and phones crop pictures
+TURNED = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 SAME_CAMERA = 0.1  # by which focal lengths of one camera may differ, relative: EXIF is rounded, lenses differ by more
 
 log = logging.getLogger(__name__)
@@ -280,19 +281,37 @@ def intrinsics_of(size: Size, said: Camera | None, model: Reconstruction) -> tup
     width, height = size
     if said is not None and (said.width, said.height) != (width, height):
         said = None
-    same = [camera for camera in model.cameras.values() if (camera.width, camera.height) == (width, height)]
+    known = list(model.cameras.values())
+    same, source = [camera for camera in known if (camera.width, camera.height) == (width, height)], "the map's camera"
+    if not same and said is None:  # portrait, where the map's pictures are landscape, or the other way
+        turned = (_turned(camera, size) for camera in known)
+        same, source = [camera for camera in turned if camera is not None], "the map's camera, turned"
     if same:
         lengths = np.array([_focal_length(camera) for camera in same])
         usual = same[int(np.argsort(lengths)[len(same) // 2])]
         others = [*lengths, *([_focal_length(said)] if said is not None else [])]
         if max(abs(np.log(other / _focal_length(usual))) for other in others) <= SAME_CAMERA:
-            return usual, "the map's camera"
+            return usual, source
     if said is not None:
         return said, EXIF
     why = "cameras of that size in the map differ" if same else "no camera of the map has that size"
     raise FormatError(
         f"intrinsics are not known ({width} x {height}, no focal length in EXIF, {why}): list them with --queries"
     )
+
+
+def _turned(camera: Camera, size: Size) -> Camera | None:
+    """A camera turned by a quarter, if its images then have this size; of those whose lens is the same along both axes.
+
+    To which side it was turned is not known: the principal point is taken to be the center.
+    """
+    if (camera.height, camera.width) != size or camera.model_name not in TURNED:
+        return None
+    width, height = size
+    values = dict(zip(camera_parameters(camera.model_name), camera.params))
+    values |= {"cx": width / 2, "cy": height / 2, "fx": values.get("fy"), "fy": values.get("fx")}
+    params = [float(values[key]) for key in camera_parameters(camera.model_name)]
+    return make_camera(camera.model_name, width, height, params)
 
 
 def _focal_length(camera: Camera) -> float:

@@ -12,7 +12,7 @@ from pdc_sfm.cli import main
 from pdc_sfm.colmap.io.frame import MapFrame, write_frame
 from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.colmap.mapping.triangulation import triangulate
-from pdc_sfm.demo.queries import localize_in_map, open_map, table
+from pdc_sfm.demo.queries import intrinsics_of, localize_in_map, open_map, table
 from pdc_sfm.errors import FormatError, ImageError
 from pdc_sfm.evaluation.measures.poses import pose_error
 from pdc_sfm.store.pair_lists import read_pairs
@@ -101,6 +101,32 @@ def test_in_a_map_with_an_origin_queries_have_a_place_on_the_earth(scene, world,
     assert f"{latitude:.7f} {longitude:.7f}" in table(rows)
     stated = json.loads((world / "out" / "results.json").read_text())["queries"][OWN[0]]["place"]
     assert stated == [latitude, longitude, altitude]
+
+
+def test_a_portrait_has_the_camera_of_a_map_of_landscapes_turned():
+    model = pycolmap.Reconstruction()
+    model.add_camera_with_trivial_rig(
+        pycolmap.Camera(model="PINHOLE", width=640, height=480, params=[500, 510, 322, 239], camera_id=1)
+    )
+    camera, source = intrinsics_of((480, 640), None, model)
+    assert (camera.width, camera.height, source) == (480, 640, "the map's camera, turned")
+    assert camera.params.tolist() == [
+        510,
+        500,
+        240,
+        320,
+    ]  # axes change places; to which side it was turned is not known
+    assert intrinsics_of((640, 480), None, model)[1] == "the map's camera"
+    with pytest.raises(FormatError, match=r"not known \(300 x 640"):
+        intrinsics_of((300, 640), None, model)
+    lens = pycolmap.Reconstruction()  # whose errors would have to be turned too
+    lens.add_camera_with_trivial_rig(
+        pycolmap.Camera(
+            model="OPENCV", width=640, height=480, params=[500, 500, 320, 240, 0.1, 0, 0.01, 0], camera_id=1
+        )
+    )
+    with pytest.raises(FormatError, match="not known"):
+        intrinsics_of((480, 640), None, lens)
 
 
 def test_a_query_without_known_intrinsics_is_named_and_a_list_gives_them(scene, world, found):
