@@ -27,8 +27,7 @@ from scipy.spatial import cKDTree
 
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.matches.types import RawMatches
-from pdc_sfm.presets import preset_path
-from pdc_sfm.settings import load_settings
+from pdc_sfm.settings import load_settings, preset_path
 from pdc_sfm.store.journal import RawStore, open_raw_store
 from pdc_sfm.store.writers import new_h5, write_matches
 from pdc_sfm.tracks.assemble import Outputs, aggregate

@@ -29,8 +29,7 @@ from pdc_sfm.matcher import Matcher, PairSettings
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.memory import keep_freed
 from pdc_sfm.network import PDCNET_PLUS, ImageCode, LevelOutput
-from pdc_sfm.presets import preset_path
-from pdc_sfm.settings import load_settings
+from pdc_sfm.settings import load_settings, preset_path
 from pdc_sfm.store.journal import open_raw_store
 
 Size = tuple[int, int]

@@ -13,9 +13,8 @@ from pdc_sfm.dense.estimator import Estimator, subpixel_by_default
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.device import check_device
 from pdc_sfm.errors import CheckpointError, UserError
-from pdc_sfm.presets import preset_path
 from pdc_sfm.progress import progress
-from pdc_sfm.settings import load_settings, require
+from pdc_sfm.settings import load_settings, preset_path, require
 from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
 from pdc_sfm.training import calibration
 from pdc_sfm.training.calibration_pairs import calibration_kinds

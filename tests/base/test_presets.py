@@ -16,9 +16,8 @@ from pdc_sfm.errors import SettingsError
 from pdc_sfm.keypoints.types import KeypointSettings
 from pdc_sfm.matches.select import SelectSettings
 from pdc_sfm.matches.snap import SnapSettings
-from pdc_sfm.presets import preset_path
 from pdc_sfm.retrieval import RetrievalSettings
-from pdc_sfm.settings import load_settings
+from pdc_sfm.settings import load_settings, preset_path
 from pdc_sfm.tracks.settings import TrackSettings
 
 NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
@@ -130,7 +129,7 @@ def test_a_wheel_carries_them_and_all_else_that_is_not_python(tmp_path):
         wheel.extractall(tmp_path / "site")
     for name in ("report/page.css", "report/page.js", "weights/compact.md"):
         assert (tmp_path / "site" / "pdc_sfm" / name).is_file()
-    code = "from pdc_sfm.presets import preset_path as p; print(p('aachen')); print(p('compact', 'train'))"
+    code = "from pdc_sfm.settings import preset_path as p; print(p('aachen')); print(p('compact', 'train'))"
     elsewhere = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     told = subprocess.run(
         [sys.executable, "-S", "-c", code], cwd=tmp_path, env=elsewhere, capture_output=True, text=True, check=True

@@ -12,9 +12,8 @@ import pytest
 import pdc_sfm
 from pdc_sfm.cli import main
 from pdc_sfm.demo.settings import demo_settings
-from pdc_sfm.presets import preset_path
-from pdc_sfm.settings import load_settings
-from pdc_sfm.settings_help import (
+from pdc_sfm.settings import load_settings, preset_path
+from pdc_sfm.settings.help import (
     Described,
     as_word,
     describe,

@@ -11,7 +11,7 @@ from pdc_sfm.dense.estimator import Estimator
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.settings import load_settings
-from pdc_sfm.settings_help import describe
+from pdc_sfm.settings.help import describe
 
 TOY = """
 from dataclasses import replace

@@ -12,8 +12,7 @@ from fake_matcher import FakeMatcher, write_images, write_list
 from pdc_sfm import hloc_plugin, matcher
 from pdc_sfm.engine import run as engine
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.presets import preset_path
-from pdc_sfm.settings import load_settings
+from pdc_sfm.settings import load_settings, preset_path
 
 HLOC = {
     "hloc/__init__.py": "",

@@ -9,8 +9,7 @@ import torch
 
 from pdc_sfm.cli import main
 from pdc_sfm.network import PDCNet
-from pdc_sfm.presets import preset_path
-from pdc_sfm.settings import load_settings
+from pdc_sfm.settings import load_settings, preset_path
 from pdc_sfm.synthetic.photographs import held_out
 from pdc_sfm.training import calibration
 from pdc_sfm.training.calibration_pairs import calibration_kinds

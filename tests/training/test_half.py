@@ -8,8 +8,7 @@ import torch
 from half_kernels import HalfKernels
 from tiny_training import TINY, Textures, make_settings, make_source
 
-from pdc_sfm.presets import preset_path
-from pdc_sfm.settings import load_settings
+from pdc_sfm.settings import load_settings, preset_path
 from pdc_sfm.training import step
 from pdc_sfm.training.batch import collate
 from pdc_sfm.training.initial import initial_network

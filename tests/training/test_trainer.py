@@ -11,8 +11,7 @@ import torch
 from tiny_training import BASE, TINY, make_settings, make_source, run
 
 from pdc_sfm.errors import CheckpointError, SettingsError
-from pdc_sfm.presets import preset_path
-from pdc_sfm.settings import load_settings
+from pdc_sfm.settings import load_settings, preset_path
 from pdc_sfm.training import curve, trainer
 from pdc_sfm.training.batch import collate
 from pdc_sfm.training.curve import read_table

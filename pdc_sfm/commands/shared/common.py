@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pdc_sfm.device import AUTO, check_device
-from pdc_sfm.presets import preset_path
-from pdc_sfm.settings import load_settings
-from pdc_sfm.settings_help import Described, describe, full_table, short_table, summary
+from pdc_sfm.settings import load_settings, preset_path
+from pdc_sfm.settings.help import Described, describe, full_table, short_table, summary
 
 Target = str | Callable[[], Any]  # `module:Class` or `module:function` of default settings, or such a function
 WIDEST = 120  # columns of a help text, where the terminal has more

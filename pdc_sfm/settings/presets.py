@@ -7,7 +7,7 @@ from pathlib import Path
 from pdc_sfm.errors import SettingsError
 
 # `pdc_sfm/configs` is a link to the top-level folder; where links cannot be made, a checkout has the folder itself
-_FOLDERS = [folder / "configs" for folder in (Path(__file__).resolve().parent, Path(__file__).resolve().parents[1])]
+_FOLDERS = [folder / "configs" for folder in Path(__file__).resolve().parents[1:3]]
 
 
 def preset_path(name: Path | str, group: str | None = "") -> Path:
