@@ -24,7 +24,7 @@ test: setup
 coverage: setup
 	$(PARALLEL) --cov --cov-report=term
 
-# Bad days: kills, full disks, damaged files, signals, little memory. Minutes; `make test` has a short version.
+# Fault injection: kills, full disks, damaged files, signals, little memory. Minutes; `make test` has a short version.
 endurance: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" tests/endurance
 

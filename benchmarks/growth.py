@@ -76,7 +76,7 @@ def run_list(images: int, pairs: int) -> dict[str, float]:
         matcher, before = Simulated(), memory("VmRSS")
         start = time.process_time()
         settings = MatchingSettings(memory=str(CODES), readers=0)
-        match_pairs(listed, Path(folder) / "images", Path(folder) / "out", settings, matcher=matcher)
+        match_pairs(Path(folder) / "images", listed, Path(folder) / "out", settings, matcher=matcher)
         return {"seconds": time.process_time() - start, "memory": memory("VmHWM") - before}
 
 

@@ -67,7 +67,7 @@ def match(one: Map, work: Path) -> tuple[Path, Path, Path]:
         settings = load_settings(MatchingSettings, None, MATCHING)
         pairs = sorted({tuple(sorted(pair)) for pair in one.pairs})
         paths = {"features": work / "matches" / f"{world}_features.h5", "matches": work / "matches" / f"{world}.h5"}
-        made = match_pairs(pairs, work / "pool", work / "matches", settings, **paths, overwrite="tracks", wait=True)
+        made = match_pairs(work / "pool", pairs, work / "matches", settings, **paths, overwrite="tracks", wait=True)
         folder.mkdir(parents=True, exist_ok=True)
         write_pairs(files[0], pairs)
         for source, target in zip((made.features, made.matches), files[1:]):

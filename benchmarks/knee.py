@@ -70,7 +70,7 @@ def measure(run: Path, keypoints: int, work: Path) -> Row:
     features, matches, sfm = work / "features.h5", work / "matches.h5", work / "sfm"
     settings = load_settings(MatchingSettings, None, [f"tracks.max_keypoints={keypoints}"])
     given = {"matcher": StoredMatches(run / "matches.raw"), "overwrite": "all"}
-    match_pairs(run / "pairs.txt", images, work, settings, features=features, matches=matches, **given)
+    match_pairs(images, run / "pairs.txt", work, settings, features=features, matches=matches, **given)
     start = time.process_time()
     single = TriangulationSettings(threads=1)
     made = triangulate(truth, images, run / "pairs.txt", features, matches, sfm, single)
@@ -78,7 +78,7 @@ def measure(run: Path, keypoints: int, work: Path) -> Row:
     settings = load_settings(MatchingSettings, None, ["tracks.max_keypoints=null"])
     files = {"features": work / "features-query.h5", "matches": work / "matches-query.h5", "features_ref": [features]}
     given["matcher"] = StoredMatches(run / "matches-query.raw")
-    match_pairs(run / "retrieval.txt", images, work, settings, **files, **given)
+    match_pairs(images, run / "retrieval.txt", work, settings, **files, **given)
     triangulated, start = between - start, time.process_time()
     found = localize(
         sfm,

@@ -70,7 +70,7 @@ def main() -> None:
     for pairs, end in (("pairs.txt", ""), ("retrieval.txt", "-query")):
         settings = load_settings(MatchingSettings, None, ["device=cpu"])
         files = {key: args.run / f"{key}{end}.h5" for key in ("features", "matches")}
-        match_pairs(args.run / pairs, images, args.run, settings, **files)
+        match_pairs(images, args.run / pairs, args.run, settings, **files)
         print(
             f"{args.run.name}: {len((args.run / pairs).read_text().splitlines())} pairs of {pairs} matched", flush=True
         )

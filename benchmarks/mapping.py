@@ -159,7 +159,7 @@ class Ours:
         if fixed is not None:
             settings = query_settings(settings)
         given = {"features_ref": [fixed] if fixed else [], "matcher": StoredMatches(matched.raw), "overwrite": "all"}
-        part = match_pairs(output / "pairs.txt", scene.images, output, settings, **given)
+        part = match_pairs(scene.images, output / "pairs.txt", output, settings, **given)
         return output / "pairs.txt", part.features, part.matches
 
     def _match_all(self, scene: Scene) -> MatchResult:
@@ -167,8 +167,8 @@ class Ours:
         pairs, whole = exhaustive_pairs(list_images(scene.images)), self._work / f"{scene.source}_matches"
         for overwrite in ("no", "tracks"):
             with contextlib.suppress(SettingsError):
-                return match_pairs(pairs, scene.images, whole, self._settings, overwrite=overwrite)
-        return match_pairs(pairs, scene.images, whole, self._settings, overwrite="all")
+                return match_pairs(scene.images, pairs, whole, self._settings, overwrite=overwrite)
+        return match_pairs(scene.images, pairs, whole, self._settings, overwrite="all")
 
 
 class StoredMatches:

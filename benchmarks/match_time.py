@@ -110,13 +110,13 @@ def match_time(
     loading = clock.seconds.copy()
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as folder, clock.part("the rest: order, cache, conversions"):
-            run.match_pairs(exhaustive_pairs(names), images, folder, options, matcher=matcher)
+            run.match_pairs(images, exhaustive_pairs(names), folder, options, matcher=matcher)
     seconds = clock.seconds.copy()
     if counted is not None:
         from torch.utils.flop_counter import FlopCounterMode
 
         with tempfile.TemporaryDirectory() as folder, FlopCounterMode(display=False) as counter:
-            run.match_pairs(exhaustive_pairs(names), images, folder, options, matcher=matcher)
+            run.match_pairs(images, exhaustive_pairs(names), folder, options, matcher=matcher)
         counted.append(counter.get_total_flops() / 1e9)
     return loading | {name: value / runs for name, value in seconds.items() if name not in loading}
 

@@ -26,7 +26,7 @@ from pdc_sfm.sift import sift_matches
 
 FAR = 5.0  # px: SIFT's matches beyond are wrong
 FEWEST = 100  # matches of SIFT, below which they say little
-SURE = 0.9
+HIGH_CONFIDENCE = 0.9
 STEP = 16
 Truth = Callable[[np.ndarray], np.ndarray]
 COLUMNS = ("given", "fitted", "cubic")
@@ -76,7 +76,7 @@ def judge(files: PlanePair, matcher: Matcher) -> list[float] | None:
     grid = np.stack([x, y], 1)[pair.visible[y, x]].astype(float)
     found = match_images(pair.reference, pair.query, matcher=matcher).forward.sample(grid)
     confidence = found.confidence_within()
-    sure = found.valid & (confidence > SURE)
+    sure = found.valid & (confidence > HIGH_CONFIDENCE)
     apart = np.sqrt(((truths[1](grid) - given(grid)) ** 2).sum(1).mean())
     sift = [near(there[~half], truth(points[~half])) for truth in truths]
     ours = [near((grid + found.flow)[sure], truth(grid)[sure]) for truth in truths]

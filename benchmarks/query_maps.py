@@ -112,7 +112,7 @@ def world_maps(work: Path, kind: str, seed: int, photos: list[Path], foreign: Pa
         nowhere["nowhere/foreign.jpg"] = cameras[names[0]]
     pairs = exhaustive_pairs(names) + [(query, name) for query in nowhere for name in names[::2]]
     small = load_settings(MatchingSettings, None, ["dense.method=direct", "dense.min_side=null", "dense.max_side=320"])
-    matched = match_pairs(pairs, images, base, small)
+    matched = match_pairs(images, pairs, base, small)
     raw = RawStore(matched.raw)
     for fold in range(FOLDS):
         chosen = names[fold::FOLDS]
@@ -163,7 +163,7 @@ class _StoredMap:
         settings = load_settings(MatchingSettings, None, [f"tracks.max_keypoints={limit}"])
         files = {"features": self.folder / features, "matches": self.folder / matches, "features_ref": fixed}
         given = {"matcher": StoredMatches(raw.folder), "overwrite": "all"}
-        match_pairs(self.folder / pairs, self.images, self.folder, settings, **files, **given)
+        match_pairs(self.images, self.folder / pairs, self.folder, settings, **files, **given)
 
 
 def _most_matched(raw: RawStore, query: str, names: list[str]) -> list[str]:

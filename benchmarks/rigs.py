@@ -144,7 +144,7 @@ def write_rig(path: Path, known: bool, intrinsics: tuple[float, ...] = ()) -> Pa
 
 def print_errors(what: str, poses: dict[str, np.ndarray], true: dict[str, np.ndarray], more: str) -> None:
     """Errors after the similarity that lays the map over the truth, and the scale of that."""
-    errors, scale = reconstruction_errors(poses, true), lay_over(poses, true).scale
+    errors, scale = reconstruction_errors(poses, true), align_to_truth(poses, true).scale
     metres = errors.distances
     print(
         f"{what:<28} {f'{len(errors.names)}/{len(true)}':>7} {more} {100 * metres.mean():>8.1f} cm {100 * metres.max():>5.1f} cm "
@@ -152,7 +152,7 @@ def print_errors(what: str, poses: dict[str, np.ndarray], true: dict[str, np.nda
     )
 
 
-def lay_over(poses: dict[str, np.ndarray], true: dict[str, np.ndarray]) -> Similarity:
+def align_to_truth(poses: dict[str, np.ndarray], true: dict[str, np.ndarray]) -> Similarity:
     """The similarity from a map to the town."""
     names = sorted(poses.keys() & true.keys())
     found, truth = (camera_center(np.stack([source[name] for name in names])) for source in (poses, true))
@@ -186,7 +186,7 @@ def localize_both(
 ) -> None:
     """Queries image by image, and as rigs, in the map that the known rig gave metres; poses in the town's frame."""
     mapped = open_map(work / "rig_known")
-    similarity = lay_over(model_poses(load_model(mapped.model)), true)
+    similarity = align_to_truth(model_poses(load_model(mapped.model)), true)
     focal = 0.82 * 400
     rig = write_rig(work / "queries.json", True, (focal, 200.0, 150.0))
     listed = work / "queries.txt"

@@ -3,7 +3,7 @@
 Photographs become pairs by known homographies: the reference is the photograph, the query another view of it, in other
 light. Printed is the share of reference cells, among those the query shows, whose predicted point is within 1 and 5
 pixels of the coarser image (PCK-1, PCK-5), the seconds a pair takes, one direction, encoding included, and how often
-the network runs for it: images encoded, pairs decoded, and looks of its 256x256 branch alone.
+the network runs for it: images encoded, pairs decoded, and passes of its 256x256 branch alone.
 
   python benchmarks/strategies.py --images datasets/benchmarks/photos --held-out --count 10
 """
@@ -66,7 +66,7 @@ class Counted:
 
     def __init__(self, network: PDCNet) -> None:
         self.network, self.settings, self.confidence_head = network, network.settings, network.confidence_head
-        self.counts = np.zeros(3, int)  # images encoded, pairs decoded, looks
+        self.counts = np.zeros(3, int)  # images encoded, pairs decoded, passes of the 256x256 branch
 
     def encode(self, images: Tensor) -> ImageCode:
         self.counts[0] += len(images)
@@ -161,7 +161,7 @@ def main() -> None:
         spent += [seconds for _, _, seconds in row]
         print(f"{kind:16s}" + "".join(f"{pck1:8.1f} /{pck5:6.1f}" for pck1, pck5, _ in row), flush=True)
     print(f"{'seconds a pair':16s}" + "".join(f"{seconds:16.2f}" for seconds in spent / len(args.kinds)))
-    for counts, what in zip(ran.T / len(args.kinds), ("encoded", "decoded", "looks")):
+    for counts, what in zip(ran.T / len(args.kinds), ("encoded", "decoded", "coarse passes")):
         print(f"{what + ' a pair':16s}" + "".join(f"{count:16.1f}" for count in counts))
 
 

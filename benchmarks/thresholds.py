@@ -69,8 +69,8 @@ class Scene:
         files = [self.work / f"{name}-{kind}.h5" for kind in ("features", "matches")]
         files[0].unlink(missing_ok=True)
         match_pairs(
-            listed,
             self.images,
+            listed,
             self.work,
             settings,
             features=files[0],

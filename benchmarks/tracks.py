@@ -104,7 +104,7 @@ def simulate(scene: Scene, pairs: list[tuple[str, str]], folder: Path, seed: int
 def match(scene: Scene, pairs: list[tuple[str, str]], folder: Path, settings: MatchingSettings) -> RawStore:
     list_path = folder.with_suffix(".txt")
     write_pairs(list_path, pairs)
-    return RawStore(match_pairs(list_path, scene.folder / "images", folder, settings).raw)
+    return RawStore(match_pairs(scene.folder / "images", list_path, folder, settings).raw)
 
 
 def evaluate(scene: Scene, label: str, tracks: TrackSettings, stores: list[RawStore], work: Path) -> None:

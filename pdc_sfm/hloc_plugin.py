@@ -94,8 +94,8 @@ def main(
         matches = matches or Path(export_dir) / f"{conf['output']}_{Path(pairs).stem}.h5"
     references = [features_ref] if isinstance(features_ref, Path | str) else list(features_ref or ())
     result = match_pairs(
-        Path(pairs),
         image_dir,
+        Path(pairs),
         Path(features).parent,
         settings_of(conf, max_kps),
         features=features,

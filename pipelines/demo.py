@@ -34,14 +34,14 @@ def run(output: Path, scene: SceneSettings, matching: MatchingSettings) -> None:
     pairs, sfm = output / "pairs.txt", output / "sfm"
     poses = {name: camera.cam_from_world for name, camera in database.items()}
     write_pairs(pairs, unique_pairs(nearest_pose_pairs(poses, 8, max_angle=60)))
-    mapped = match_pairs(pairs, images, output, matching)
+    mapped = match_pairs(images, pairs, output, matching)
     print(triangulate(known_model(database), images, pairs, mapped.features, mapped.matches, sfm).summary)
 
     # For each query the database images with most confident matches; these matches again, with the model's keypoints.
     retrieval = output / "retrieval.txt"
     print(retrieve(images, list(queries), list(database), retrieval, 8))
     files = {"features": output / "features-query.h5", "features_ref": [mapped.features]}
-    found = match_pairs(retrieval, images, output, query_settings(matching), **files)
+    found = match_pairs(images, retrieval, output, query_settings(matching), **files)
 
     # Poses, and how many are within 0.25 m and 2 degrees, 0.5 m and 5 degrees, 5 m and 10 degrees of the truth.
     results, listed = output / "results.txt", write_queries(output / "queries.txt", queries)

@@ -18,7 +18,7 @@ def run(images: Path, mapped: Path, queries: Path, retrieval: Path, output: Path
     # Match the queries with the images found for them. The keypoints of the map stay as they are, so that the matches
     # lead to its points; the queries' own points are kept exact, since no track needs to share them.
     features = mapped / f"feats_{matching.output}.h5"
-    matched = match_pairs(retrieval, images, output, query_settings(matching), features_ref=[features])
+    matched = match_pairs(images, retrieval, output, query_settings(matching), features_ref=[features])
 
     # Matches to points of the map, then a pose that agrees with most of them. Failed queries are named and left out.
     results = output / "results.txt"

@@ -22,7 +22,7 @@ def run(images: Path, output: Path, matching: MatchingSettings, mapping: Reconst
     write_pairs(pairs, exhaustive_pairs(list_images(images)))
 
     # Dense matches of each pair, and keypoints shared by all pairs of an image. Stopped, it goes on where it was.
-    matched = match_pairs(pairs, images, output, matching)
+    matched = match_pairs(images, pairs, output, matching)
 
     # Geometric verification, then COLMAP's mapper. The model, its points.ply and summary.json appear at the end.
     result = reconstruct(images, pairs, matched.features, matched.matches, output / "sfm", mapping)

@@ -21,7 +21,7 @@ def run(images: Path, model: Path, output: Path, count: int, matching: MatchingS
     write_pairs(pairs, unique_pairs(nearest_pose_pairs(model_poses(load_model(model)), count)))
 
     # Dense matches of each pair, and keypoints shared by all pairs of an image. Stopped, it goes on where it was.
-    matched = match_pairs(pairs, images, output, matching)
+    matched = match_pairs(images, pairs, output, matching)
 
     # Matches that agree with the known poses become points; the poses stay as they are.
     result = triangulate(model, images, pairs, matched.features, matched.matches, output / "sfm")

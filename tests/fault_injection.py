@@ -73,7 +73,7 @@ def _prepare_match(inputs: Path) -> None:
 def _match(inputs: Path, output: Path) -> None:
     from pdc_sfm.engine.run import match_pairs
 
-    match_pairs(inputs / "pairs.txt", inputs / "images", output, matcher=slow_matcher(200))
+    match_pairs(inputs / "images", inputs / "pairs.txt", output, matcher=slow_matcher(200))
 
 
 def _prepare_aggregate(inputs: Path) -> None:
@@ -210,7 +210,7 @@ def _match_greedily(inputs: Path, output: Path) -> None:
             return code
 
     settings = MatchingSettings(memory="1GB", readers=0)
-    tell(match_pairs(inputs / "pairs.txt", inputs / "images", output, settings, matcher=Greedy(20)))
+    tell(match_pairs(inputs / "images", inputs / "pairs.txt", output, settings, matcher=Greedy(20)))
 
 
 JOBS = {

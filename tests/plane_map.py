@@ -55,6 +55,6 @@ def make_map(folder):
     known.write_binary(folder / "known")
     pairs = [(a, b) for k, a in enumerate(NAMES) for b in NAMES[k + 1 :]]
     write_pairs(folder / "pairs.txt", pairs)
-    found = match_pairs(pairs, images, folder, load_settings(MatchingSettings, None, MATCHING))
+    found = match_pairs(images, pairs, folder, load_settings(MatchingSettings, None, MATCHING))
     triangulate(folder / "known", images, folder / "pairs.txt", found.features, found.matches, folder / "sfm")
     return folder

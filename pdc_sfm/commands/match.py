@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     from pdc_sfm.settings import load_settings
 
     result = match_pairs(
-        args.pairs,
         args.images,
+        args.pairs,
         args.output,
         load_settings(MatchingSettings, args.config, args.settings),
         features=args.features,

@@ -86,8 +86,8 @@ class MatchResult:
 
 
 def match_pairs(
-    pairs: Path | str | Sequence[Pair],
     images: Path | str,
+    pairs: Path | str | Sequence[Pair],
     output: Path | str,
     settings: MatchingSettings | None = None,
     *,
@@ -109,14 +109,14 @@ def match_pairs(
     settings = settings or MatchingSettings()
     if matcher is None:
         check_device(settings.device, settings.precision, settings.engine)
+    images = Path(images)
+    if not images.is_dir():
+        raise ImageError(f"{images} is not a folder of images")
     listed, stem = (read_pairs(pairs), Path(pairs).stem) if isinstance(pairs, Path | str) else (list(pairs), "pairs")
     unique = unique_pairs(listed)
     if not unique:
         raise FormatError(f"{pairs if isinstance(pairs, Path | str) else 'the list'} holds no pair of two images")
     check_keys(unique)
-    images = Path(images)
-    if not images.is_dir():
-        raise ImageError(f"{images} is not a folder of images")
     references = tuple(Path(path) for path in features_ref)
     features = Path(features or Path(output) / f"feats_{settings.output}.h5")
     matches = Path(matches or Path(output) / f"{settings.output}_{stem}.h5")

@@ -51,8 +51,8 @@ def engine_matcher(settings: MatchingSettings, keypoints: Path | None = None, ma
         chosen = settings if fixed is None or keypoints is not None else query_settings(settings)
         references = [path for path in (fixed, keypoints) if path is not None]
         result = match_pairs(
-            pairs,
             images,
+            pairs,
             features.parent,
             chosen,
             features=features,

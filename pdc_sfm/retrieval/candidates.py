@@ -62,7 +62,7 @@ def _shortlists(
     return index.shortlist(queries, database, count + 1)  # one of them may be the query itself
 
 
-class LowBatches:
+class CoarseBatches:
     """Pairs in batches of one part of the codes each, in the order in which the codes are on disk."""
 
     def __init__(self, folder: CodeFolder, queries: CoarseCodes, pairs: Sequence[Pair], size: int):

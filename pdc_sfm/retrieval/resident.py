@@ -12,7 +12,7 @@ from pdc_sfm.files import exclusive
 from pdc_sfm.images import Photograph
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.progress import progress
-from pdc_sfm.retrieval.candidates import LowBatches, candidates
+from pdc_sfm.retrieval.candidates import CoarseBatches, candidates
 from pdc_sfm.retrieval.coarse import score_coarse
 from pdc_sfm.retrieval.codes import PART, CodeFolder, Encoder
 from pdc_sfm.retrieval.index import DescriptorIndex
@@ -102,7 +102,7 @@ class ResidentRetrieval:
         query, count = self._encoder().encode_one(photograph), max(self.settings.candidates, wanted)
         shortlist = max(self.settings.shortlist, count)
         (found,) = candidates(query, self._folder, database, shortlist, count, self._index).values()
-        batches = LowBatches(
+        batches = CoarseBatches(
             self._folder, query, [(query.names[0], name) for name in found], self.settings.coarse_batch
         )
         counts: dict[str, int] = {}

@@ -229,7 +229,7 @@ class _RetrievalJob:
         queries, count = CoarseCodes.cat(parts), max(self.settings.candidates, wanted)
         found = candidates(queries, folder, self.database, max(self.settings.shortlist, count), count)
         pairs = [(query, image) for query, images in found.items() for image in images]
-        self._count_low(pairs, queries, folder, store)
+        self._score_coarse(pairs, queries, folder, store)
         place = {name: i for i, name in enumerate(self.database)}
         return {
             query: sorted(images, key=lambda image: (-store.count((query, image)), place[image]))
@@ -247,11 +247,13 @@ class _RetrievalJob:
             if codes is not None:
                 yield codes
 
-    def _count_low(self, pairs: list[Pair], queries: Any, folder: Any, store: CountStore) -> None:
+    def _score_coarse(self, pairs: list[Pair], queries: Any, folder: Any, store: CountStore) -> None:
         """Expected matches of pairs in the 256-pixel branch."""
-        from pdc_sfm.retrieval.candidates import LowBatches
+        from pdc_sfm.retrieval.candidates import CoarseBatches
 
-        batches = LowBatches(folder, queries, [pair for pair in pairs if pair not in store], self.settings.coarse_batch)
+        batches = CoarseBatches(
+            folder, queries, [pair for pair in pairs if pair not in store], self.settings.coarse_batch
+        )
         with progress(None, "256 branch", "pair", len(pairs)) as bar:
             bar.update(len(pairs) - batches.pairs)
             if batches.pairs:

@@ -171,7 +171,7 @@ def test_a_list_of_turned_files_is_matched_as_upright_ones(tmp_path):
         images.mkdir()
         for name, image in (("a.png", first), ("b.png", second)):
             saved(images, name, image, number)
-        result = match_pairs([("a.png", "b.png")], images, tmp_path / f"out{number}", settings)
+        result = match_pairs(images, [("a.png", "b.png")], tmp_path / f"out{number}", settings)
         with open_features(result.features) as file:
             keypoints = file.keypoints("a.png").points
         upright = BY_NUMBER[number].stored_size((320, 256))

@@ -91,7 +91,7 @@ def test_it_costs_its_own_pairs_only(odd):
     names = list_images(odd / "images")
     assert "odd.png" in names
     pairs = [(a, b) for a in names for b in names if a < b]
-    result = match_pairs(pairs, odd / "images", odd / "out", MatchingSettings(readers=0), matcher=FakeMatcher())
+    result = match_pairs(odd / "images", pairs, odd / "out", MatchingSettings(readers=0), matcher=FakeMatcher())
     assert list(result.loop.bad) == ["odd.png"]
     assert result.loop.pairs == 3
 

@@ -52,11 +52,11 @@ def output(tmp_path):
 def test_match(output, tmp_path, name):
     pairs = [("db/000.png", name), ("db/000.png", "db/001.png")]
     with pytest.raises(UserError):
-        match_pairs(pairs, tmp_path / "images", output, matcher=FakeMatcher())
+        match_pairs(tmp_path / "images", pairs, output, matcher=FakeMatcher())
     listed = output / "pairs.txt"
     listed.write_bytes("".join(f"{a} {b}\n" for a, b in pairs).encode("utf-8", "surrogatepass"))
     with pytest.raises(UserError):
-        match_pairs(listed, tmp_path / "images", output, matcher=FakeMatcher())
+        match_pairs(tmp_path / "images", listed, output, matcher=FakeMatcher())
 
 
 @pytest.mark.parametrize("name", OUTWARD)
@@ -160,7 +160,7 @@ def test_an_output_that_is_a_link_is_replaced_not_followed(output, tmp_path):
         (output / name).symlink_to(precious)
     pairs = [("db/000.png", "db/001.png"), ("db/001.png", "db/002.png")]
     with contextlib.suppress(UserError):
-        match_pairs(pairs, tmp_path / "images", output, matcher=FakeMatcher(), overwrite="all")
+        match_pairs(tmp_path / "images", pairs, output, matcher=FakeMatcher(), overwrite="all")
     (output / "report.html").symlink_to(precious)
     (output / "run.json").write_text("{}")
     write_report(output, matcher=ShiftMatcher())

@@ -39,7 +39,7 @@ def test_demo(script, monkeypatch, tmp_path, capsys):
     module = script("demo")
     match = ExactMatcher(projected_scene(module, monkeypatch))
 
-    def match_pairs(pairs, images, output, settings, features=None, features_ref=()):
+    def match_pairs(images, pairs, output, settings, features=None, features_ref=()):
         features = features or output / "features.h5"
         matches = features.with_name(f"{pairs.stem}-matches.h5")
         match(images, pairs, features, matches)

@@ -35,7 +35,7 @@ def photos(tmp_path):
 
 def run(photos, output="out", masks="masks", **options):
     masks = None if masks is None else photos / masks
-    folders = (photos / "pairs.txt", photos / "images", photos / output)
+    folders = (photos / "images", photos / "pairs.txt", photos / output)
     return match_pairs(*folders, SETTINGS, masks=masks, matcher=FakeMatcher(), **options)
 
 
@@ -120,10 +120,10 @@ def test_no_keypoint_ends_under_a_mask(photos, rule, fixed, monkeypatch):
         more = {"masks": photos / "masks", "matcher": NoisyMatcher()}
         pairs = [pair for pair in PAIRS if NAMES[0] in pair]
         if fixed:
-            first = match_pairs([PAIRS[1]], photos / "images", photos / output / "map", settings, **more)
+            first = match_pairs(photos / "images", [PAIRS[1]], photos / output / "map", settings, **more)
             more["features"] = first.features
             pairs = [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2])]
-        result = match_pairs(pairs, photos / "images", photos / output, settings, **more)
+        result = match_pairs(photos / "images", pairs, photos / output, settings, **more)
         masks = Masks(photos / "masks")
         with open_features(result.features) as file, open_matches(result.matches) as found:
             points = {name: file.keypoints(name).points for name in NAMES}

@@ -59,15 +59,15 @@ def test_when_memory_runs_out_fewer_codes_are_kept_and_the_result_is_the_same(ph
     matcher = Tight(4, error)
     matcher.held = held
     settings = MatchingSettings(memory="1GB", batch=batch, readers=0)
-    result = match_pairs(photos[1], photos[0], tmp_path / "tight", settings, matcher=matcher)
+    result = match_pairs(photos[0], photos[1], tmp_path / "tight", settings, matcher=matcher)
     assert any("MB of codes are kept" in remark for remark in result.loop.remarks)
-    match_pairs(photos[1], photos[0], tmp_path / "wide", MatchingSettings(memory="1GB"), matcher=FakeMatcher())
+    match_pairs(photos[0], photos[1], tmp_path / "wide", MatchingSettings(memory="1GB"), matcher=FakeMatcher())
     assert content(tmp_path / "tight") == content(tmp_path / "wide")
 
 
 def test_when_even_one_pair_is_too_much_that_is_said_and_what_was_done_is_kept(photos, tmp_path):
     with pytest.raises(SettingsError, match=r"not enough memory for db/000\.png: set a lower dense\.max_side"):
-        match_pairs(photos[1], photos[0], tmp_path / "out", matcher=Tight(0, MemoryError()))
+        match_pairs(photos[0], photos[1], tmp_path / "out", matcher=Tight(0, MemoryError()))
 
 
 def test_no_more_codes_are_kept_than_the_device_has_room_for(photos, tmp_path, held):
@@ -77,7 +77,7 @@ def test_no_more_codes_are_kept_than_the_device_has_room_for(photos, tmp_path, h
     match = matcher.match
     matcher.match = lambda *codes: (most.append(held()), match(*codes))[1]
     result = match_pairs(
-        photos[1], photos[0], tmp_path / "a", MatchingSettings(memory="1GB", readers=0), matcher=matcher
+        photos[0], photos[1], tmp_path / "a", MatchingSettings(memory="1GB", readers=0), matcher=matcher
     )
     assert max(most) == 3  # of 1000 bytes: 0.7 of what is free
     assert list(result.loop.remarks) == ["the device has 0 MB free: 0 MB of codes are kept, not 953"]
@@ -85,13 +85,13 @@ def test_no_more_codes_are_kept_than_the_device_has_room_for(photos, tmp_path, h
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(photos, tmp_path):
     with pytest.raises(RuntimeError, match="shape mismatch"):
-        match_pairs(photos[1], photos[0], tmp_path / "out", matcher=Tight(0, RuntimeError("shape mismatch")))
+        match_pairs(photos[0], photos[1], tmp_path / "out", matcher=Tight(0, RuntimeError("shape mismatch")))
 
 
 def test_a_limit_below_two_codes_is_said_and_the_result_is_the_same(photos, tmp_path):
-    result = match_pairs(photos[1], photos[0], tmp_path / "a", MatchingSettings(memory="1500"), matcher=FakeMatcher())
+    result = match_pairs(photos[0], photos[1], tmp_path / "a", MatchingSettings(memory="1500"), matcher=FakeMatcher())
     assert list(result.loop.remarks) == [
         "memory=1500 bytes holds no two codes of 1000: images are encoded again and again; give more"
     ]
-    match_pairs(photos[1], photos[0], tmp_path / "b", matcher=FakeMatcher())
+    match_pairs(photos[0], photos[1], tmp_path / "b", matcher=FakeMatcher())
     assert content(tmp_path / "a") == content(tmp_path / "b")

@@ -29,7 +29,7 @@ def photos(tmp_path):
 
 def test_each_image_is_encoded_once_and_each_pair_matched_once(photos):
     matcher = FakeMatcher()
-    result = match_pairs(photos[1], photos[0], photos[2], matcher=matcher)
+    result = match_pairs(photos[0], photos[1], photos[2], matcher=matcher)
     assert len(matcher.encoded) == len(set(matcher.encoded)) == result.loop.encoded == 8
     assert len(matcher.matched) == len(set(matcher.matched)) == result.pairs == 28
     assert (result.features.name, result.matches.name) == ("feats_matches-pdc.h5", "matches-pdc_all.h5")
@@ -38,12 +38,12 @@ def test_each_image_is_encoded_once_and_each_pair_matched_once(photos):
 
 def test_the_order_of_the_list_and_the_memory_do_not_change_the_files(photos, tmp_path):
     images, pairs, output = photos
-    match_pairs(pairs, images, output, matcher=FakeMatcher())
+    match_pairs(images, pairs, output, matcher=FakeMatcher())
     lines = pairs.read_text().splitlines()
     random.Random(0).shuffle(lines)
     pairs.write_text("\n".join([*lines, lines[3], " ".join(reversed(lines[4].split()))]))
     matcher = FakeMatcher()
-    result = match_pairs(pairs, images, tmp_path / "b", MatchingSettings(memory="2500", batch=3), matcher=matcher)
+    result = match_pairs(images, pairs, tmp_path / "b", MatchingSettings(memory="2500", batch=3), matcher=matcher)
     assert result.repeated == 2
     assert 8 < len(matcher.encoded) < 56  # two codes fit
     assert content(tmp_path / "b") == content(output)
@@ -53,28 +53,28 @@ def test_a_rerun_does_nothing_and_a_longer_list_only_what_is_new(photos):
     images, pairs, output = photos
     lines = pairs.read_text().splitlines()
     pairs.write_text("\n".join(lines[:20]))
-    match_pairs(pairs, images, output, matcher=FakeMatcher())
+    match_pairs(images, pairs, output, matcher=FakeMatcher())
     matcher = FakeMatcher()
-    assert match_pairs(pairs, images, output, matcher=matcher).summary is None
+    assert match_pairs(images, pairs, output, matcher=matcher).summary is None
     assert matcher.encoded == []
     pairs.write_text("\n".join(lines))
-    assert match_pairs(pairs, images, output, matcher=matcher).pairs == 28
+    assert match_pairs(images, pairs, output, matcher=matcher).pairs == 28
     assert len(matcher.matched) == 8
 
 
 def test_other_settings_are_refused_and_tracks_can_be_made_again(photos):
     images, pairs, output = photos
-    match_pairs(pairs, images, output, matcher=FakeMatcher())
+    match_pairs(images, pairs, output, matcher=FakeMatcher())
     with pytest.raises(SettingsError, match=r"dense.min_side: 480 -> 600"):
         match_pairs(
-            pairs, images, output, load_settings(MatchingSettings, None, ["dense.min_side=600"]), matcher=FakeMatcher()
+            images, pairs, output, load_settings(MatchingSettings, None, ["dense.min_side=600"]), matcher=FakeMatcher()
         )
     coarser, matcher = load_settings(MatchingSettings, None, ["tracks.cell_size=16"]), FakeMatcher()
     with pytest.raises(SettingsError, match=r"tracks.cell_size: 2.0 -> 16.0"):
-        match_pairs(pairs, images, output, coarser, matcher=matcher)
-    match_pairs(pairs, images, output, coarser, matcher=matcher, overwrite="tracks")
+        match_pairs(images, pairs, output, coarser, matcher=matcher)
+    match_pairs(images, pairs, output, coarser, matcher=matcher, overwrite="tracks")
     assert matcher.matched == []
-    match_pairs(pairs, images, output, coarser, matcher=matcher, overwrite="all")
+    match_pairs(images, pairs, output, coarser, matcher=matcher, overwrite="all")
     assert len(matcher.matched) == 28
 
 
@@ -84,12 +84,12 @@ def test_sixteen_bits_are_refused_on_a_cpu_and_never_mixed_with_thirty_two(photo
     with pytest.raises(SettingsError, match="precision=float16 is for a GPU"):
         MatchingSettings(precision="float16", device="cpu")
     with pytest.raises(SettingsError, match="precision=float16 is for a GPU"):
-        match_pairs(pairs, images, output, MatchingSettings(precision="float16"))
+        match_pairs(images, pairs, output, MatchingSettings(precision="float16"))
     assert not output.exists()
     half = MatchingSettings(precision="float16", device="cuda")
-    match_pairs(pairs, images, output, matcher=FakeMatcher())
+    match_pairs(images, pairs, output, matcher=FakeMatcher())
     with pytest.raises(SettingsError, match="precision"):
-        match_pairs(pairs, images, output, half, matcher=FakeMatcher())
+        match_pairs(images, pairs, output, half, matcher=FakeMatcher())
 
 
 def test_bad_images_cost_their_pairs_only_and_can_be_mended(photos):
@@ -98,7 +98,7 @@ def test_bad_images_cost_their_pairs_only_and_can_be_mended(photos):
     (images / "db/001.png").write_bytes(good[:50])
     (images / "db/002.png").unlink()
     (images / "db/002.png").mkdir()
-    result = match_pairs(pairs, images, output, matcher=FakeMatcher())
+    result = match_pairs(images, pairs, output, matcher=FakeMatcher())
     assert set(result.loop.bad) == {"db/001.png", "db/002.png"}
     assert "is not a readable image" in result.loop.bad["db/001.png"]
     assert "is a folder" in result.loop.bad["db/002.png"]
@@ -108,16 +108,16 @@ def test_bad_images_cost_their_pairs_only_and_can_be_mended(photos):
     (images / "db/002.png").rmdir()
     (images / "db/002.png").write_bytes(good)
     matcher = FakeMatcher()
-    assert match_pairs(pairs, images, output, matcher=matcher).complete
+    assert match_pairs(images, pairs, output, matcher=matcher).complete
     assert len(matcher.matched) == 13
-    match_pairs(pairs, images, output.with_name("fresh"), matcher=FakeMatcher())
+    match_pairs(images, pairs, output.with_name("fresh"), matcher=FakeMatcher())
     assert content(output) == content(output.with_name("fresh"))
 
 
 def test_an_image_the_network_refuses_is_bad_too(photos):
     images, pairs, output = photos
     write_images(images, 1, (4, 48))
-    result = match_pairs(pairs, images, output, matcher=FakeMatcher())
+    result = match_pairs(images, pairs, output, matcher=FakeMatcher())
     assert list(result.loop.bad) == ["db/000.png"]
     assert len(result.loop.skipped) == 7
 
@@ -126,7 +126,7 @@ def test_strict_stops_at_the_first_bad_image_and_keeps_what_was_done(photos):
     images, pairs, output = photos
     (images / "db/007.png").write_bytes(b"")
     with pytest.raises(ImageError, match=r"007\.png"):
-        match_pairs(pairs, images, output, matcher=FakeMatcher(), strict=True)
+        match_pairs(images, pairs, output, matcher=FakeMatcher(), strict=True)
     assert len(RawStore(output / "matches-pdc_all.raw")) == 21
     assert not list(output.glob("*.h5"))
 
@@ -135,28 +135,28 @@ def test_all_images_bad_is_reported_not_raised(photos):
     images, pairs, output = photos
     for path in images.rglob("*.png"):
         path.write_text("no image")
-    result = match_pairs(pairs, images, output, matcher=FakeMatcher())
+    result = match_pairs(images, pairs, output, matcher=FakeMatcher())
     assert (len(result.loop.bad), result.summary.matches) == (8, 0)
 
 
 def test_pairs_without_any_match_are_no_error(photos):
-    result = match_pairs(photos[1], photos[0], photos[2], matcher=FakeMatcher(matches=0))
+    result = match_pairs(photos[0], photos[1], photos[2], matcher=FakeMatcher(matches=0))
     assert (result.summary.matches, result.summary.keypoints, result.complete) == (0, 0, True)
 
 
 def test_a_list_or_folder_that_is_none_is_named(photos, tmp_path):
     images, pairs, output = photos
     with pytest.raises(ImageError, match="is not a folder"):
-        match_pairs(pairs, tmp_path / "nowhere", output, matcher=FakeMatcher())
+        match_pairs(tmp_path / "nowhere", pairs, output, matcher=FakeMatcher())
     pairs.write_text("a a\n")
     with pytest.raises(FormatError, match="holds no pair of two images"):
-        match_pairs(pairs, images, output, matcher=FakeMatcher())
+        match_pairs(images, pairs, output, matcher=FakeMatcher())
 
 
 def test_a_second_process_on_the_same_output_is_told(photos):
     images, pairs, output = photos
     with open_raw_store(output / "matches-pdc_all.raw", {}), pytest.raises(BusyError, match="another process"):
-        match_pairs(pairs, images, output, matcher=FakeMatcher())
+        match_pairs(images, pairs, output, matcher=FakeMatcher())
 
 
 SLOW_RUN = """
@@ -179,7 +179,7 @@ print(result.loop.pairs, flush=True)
 
 def run_and_kill(tests, photos, output, moment):
     """Start a run as a process and kill it after so many seconds; returns whether it ended by itself."""
-    arguments = [sys.executable, "-c", SLOW_RUN, tests, photos[1], photos[0], output]
+    arguments = [sys.executable, "-c", SLOW_RUN, tests, photos[0], photos[1], output]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()})
     process.stdout.readline()
     try:
@@ -192,7 +192,7 @@ def run_and_kill(tests, photos, output, moment):
 
 
 def test_killed_at_random_moments_a_run_ends_with_the_same_files(photos, tmp_path, request):
-    match_pairs(photos[1], photos[0], photos[2], matcher=FakeMatcher())
+    match_pairs(photos[0], photos[1], photos[2], matcher=FakeMatcher())
     expected, output, rng = content(photos[2]), tmp_path / "killed", random.Random(1)
     seen = 0
     for _ in range(3):
@@ -204,7 +204,7 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_files(photos, tmp_pat
         if ended:
             break
     matcher = FakeMatcher()
-    match_pairs(photos[1], photos[0], output, matcher=matcher)
+    match_pairs(photos[0], photos[1], output, matcher=matcher)
     assert len(matcher.matched) == 28 - seen
     assert content(output) == expected
 
@@ -229,7 +229,7 @@ def test_cameras_are_paired_with_the_nearest_that_look_the_same_way():
 def test_keypoints_carry_a_pixel_of_the_network_as_their_uncertainty(photos):
     images, pairs, output = photos
     settings = load_settings(MatchingSettings, None, ["dense.min_side=24"])
-    result = match_pairs(pairs, images, output, settings, matcher=FakeMatcher())
+    result = match_pairs(images, pairs, output, settings, matcher=FakeMatcher())
     pair = RawStore(result.raw).pairs()[0]
     size = RawStore(result.raw).sizes(pair)[0]
     with h5py.File(result.features) as file:
@@ -245,7 +245,7 @@ def test_a_run_whose_scores_were_no_probabilities_is_not_gone_on_with(photos):
     with open_raw_store(output / f"matches-pdc_{pairs.stem}.raw", before):
         pass
     with pytest.raises(SettingsError, match="scores: None -> probability"):
-        match_pairs(pairs, images, output)
+        match_pairs(images, pairs, output)
 
 
 def test_a_run_of_the_earlier_default_strategy_says_how_to_go_on_with_it(photos):
@@ -253,7 +253,7 @@ def test_a_run_of_the_earlier_default_strategy_says_how_to_go_on_with_it(photos)
     images, pairs, output = photos
     direct = load_settings(MatchingSettings, None, ["dense.method=direct"])
     matcher = FakeMatcher()
-    match_pairs(pairs, images, output, direct, matcher=matcher)
+    match_pairs(images, pairs, output, direct, matcher=matcher)
     record = output / f"matches-pdc_{pairs.stem}.raw" / "settings.json"
     before = json.loads(record.read_text())
     before["dense"]["view_search"] = True
@@ -261,7 +261,7 @@ def test_a_run_of_the_earlier_default_strategy_says_how_to_go_on_with_it(photos)
     (output / f"matches-pdc_{pairs.stem}.h5").unlink()
     said = r"\(dense.method: direct -> auto\): give dense.method=direct to go on with them, choose another output, or overwrite"
     with pytest.raises(SettingsError, match=said):
-        match_pairs(pairs, images, output, matcher=FakeMatcher())
+        match_pairs(images, pairs, output, matcher=FakeMatcher())
     again = FakeMatcher()
-    match_pairs(pairs, images, output, direct, matcher=again)
+    match_pairs(images, pairs, output, direct, matcher=again)
     assert not again.matched

@@ -34,7 +34,7 @@ class Beginning(FakeMatcher):
 @pytest.fixture
 def photos(tmp_path):
     names = write_images(tmp_path / "photos", 6)
-    return write_list(tmp_path / "all.txt", exhaustive_pairs(names)), tmp_path / "photos"
+    return tmp_path / "photos", write_list(tmp_path / "all.txt", exhaustive_pairs(names))
 
 
 def test_items_are_kept_in_order_beside_the_work_and_few_wait():

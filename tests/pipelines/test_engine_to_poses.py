@@ -46,7 +46,7 @@ def mapped(tmp_path):
     pairs = write_pairs(tmp_path / "pairs.txt", scene.pairs(MAP))
     # 600 points are no dense flow to carry keypoints by: they are joined by cells, one a pixel
     settings = MatchingSettings(tracks=TrackSettings(rule="hloc", max_error=1, cell_size=1))
-    matched = match_pairs(pairs, images, tmp_path / "out", settings, matcher=PerfectMatcher(scene))
+    matched = match_pairs(images, pairs, tmp_path / "out", settings, matcher=PerfectMatcher(scene))
     known = write_model(scene, tmp_path / "known", MAP)
     result = triangulate(known, images, pairs, matched.features, matched.matches, tmp_path / "sfm")
     return scene, images, settings, matched, result
@@ -69,7 +69,7 @@ def test_a_query_with_exact_points_is_localized_in_the_model(mapped, tmp_path):
     rows = write_pairs(tmp_path / "rows.txt", [(QUERY, name) for name in MAP])
     exact = dataclasses.replace(settings, tracks=dataclasses.replace(settings.tracks, max_keypoints=None))
     found = match_pairs(
-        rows, images, tmp_path / "query", exact, features_ref=[matched.features], matcher=PerfectMatcher(scene)
+        images, rows, tmp_path / "query", exact, features_ref=[matched.features], matcher=PerfectMatcher(scene)
     )
     queries = write_queries(scene, tmp_path / "q.txt", [QUERY])
     result = localize(tmp_path / "sfm", queries, rows, found.features, found.matches, tmp_path / "r.txt")

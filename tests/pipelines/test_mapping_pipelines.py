@@ -37,7 +37,7 @@ def scene(tmp_path):
 def fake_matching(scene, module, monkeypatch):
     """Replace the network: same arguments, exact matches."""
 
-    def match_pairs(pairs, images, output, settings, features_ref=()):
+    def match_pairs(images, pairs, output, settings, features_ref=()):
         for path in features_ref:
             assert path.exists()
         output.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ class Matching:
         def work():
             features, matches = self.files
             match_pairs(
-                self.pairs, self.images, self.folder, settings, features=features, matches=matches, matcher=matcher
+                self.images, self.pairs, self.folder, settings, features=features, matches=matches, matcher=matcher
             )
 
         Steps(self.folder).run("matching", describe(settings), self.files, work, [self.raw])

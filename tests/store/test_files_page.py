@@ -24,7 +24,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     for seed, name in enumerate(PAIR):
         write_image(folder / "images" / name, waves(seed, (48, 64)))
-    return match_pairs([PAIR], folder / "images", folder / "out", matcher=MovedMatcher((2.0, 1.0)))
+    return match_pairs(folder / "images", [PAIR], folder / "out", matcher=MovedMatcher((2.0, 1.0)))
 
 
 def table(title: str) -> dict[str, str]:

@@ -64,7 +64,7 @@ def _read(path):
 def photos(tmp_path):
     """Nine images, all their pairs, a folder, and the content of the local engine's files."""
     names = write_images(tmp_path / "photos", 9)
-    match_pairs(exhaustive_pairs(names), tmp_path / "photos", tmp_path / "local", matcher=FakeMatcher())
+    match_pairs(tmp_path / "photos", exhaustive_pairs(names), tmp_path / "local", matcher=FakeMatcher())
     return tmp_path / "photos", exhaustive_pairs(names), tmp_path / "out", content(tmp_path / "local")
 
 
@@ -90,9 +90,9 @@ def test_a_stopped_local_run_goes_on_with_two_workers_of_which_one_is_killed(
             return super().match(*codes)
 
     with pytest.raises(KeyboardInterrupt):
-        match_pairs(pairs, images, output, matcher=Stopped())
+        match_pairs(images, pairs, output, matcher=Stopped())
     assert finished(output) == 10
-    result = match_pairs(pairs, images, output, TWO, matcher=NotingMatcher(tmp_path / "notes", dies_of=pairs[-1]))
+    result = match_pairs(images, pairs, output, TWO, matcher=NotingMatcher(tmp_path / "notes", dies_of=pairs[-1]))
     assert (result.loop.pairs, result.complete) == (26, True)
     assert content(output) == expected
     assert 26 < len(notes_of(tmp_path / "notes")) <= 26 + 3  # blocks are of 26 // (4 * 2) pairs, and one is done again
@@ -110,7 +110,7 @@ images, output, notes, address = sys.argv[1:]
 settings = load_settings(MatchingSettings, None, ["engine=ray", "ray.workers=2", "ray.block=1", f"ray.address={address}"])
 try:
     names = [f"db/{i:03d}.png" for i in range(9)]
-    match_pairs(exhaustive_pairs(names), images, output, settings, matcher=NotingMatcher(notes, seconds=0.3))
+    match_pairs(images, exhaustive_pairs(names), output, settings, matcher=NotingMatcher(notes, seconds=0.3))
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -134,7 +134,7 @@ def test_a_terminated_run_ends_quietly_with_its_workers_and_goes_on_with_one_wor
     assert not any(map(Path.exists, workers))
     (tmp_path / "notes").unlink()
     one = replace(TWO, ray=RaySettings(workers=1))
-    assert match_pairs(pairs, images, output, one, matcher=NotingMatcher(tmp_path / "notes")).complete
+    assert match_pairs(images, pairs, output, one, matcher=NotingMatcher(tmp_path / "notes")).complete
     assert len(notes_of(tmp_path / "notes")) == 36 - done
     assert content(output) == expected
 

@@ -20,7 +20,7 @@ MAX_ERROR = 5.0  # sigmas: beyond, a place is wrong (once in 60,000 by chance)
 MEDIAN = 1.538  # of the length of a vector of three standard normal numbers
 HYPOTHESES = 300  # of half right places 37 triples are right
 WARP = 0.002  # of the extent of the places, by which a right map may be bent
-ENOUGH = 6  # places that tell their own errors
+MIN_PLACES = 6  # places that tell their own errors
 ROLL, PITCH = np.sin(np.deg2rad((10.0, 45.0)))  # by which photographs may not be level
 ON_A_LINE = 0.05  # of the length of the places: less wide, they do not tell the turn about it
 
@@ -175,8 +175,8 @@ def _factor(places: Places, similarity: Similarity) -> float:
     plain = np.linalg.norm((similarity(places.source) - places.target) / places.sigma, axis=1)
     found = float(np.median(plain)) / MEDIAN * (1 + 5 / max(count - 2, 1))  # the usual correction of a median of few
     if places.is_known:
-        return found if found > 2.5 and count >= ENOUGH else 1.0
-    return found if count >= ENOUGH else max(found, 1.0)
+        return found if found > 2.5 and count >= MIN_PLACES else 1.0
+    return found if count >= MIN_PLACES else max(found, 1.0)
 
 
 def _refined(places: Places, axes: Axes | None, scale: tuple[float, float] | None, start: Similarity) -> PlaceFit:
@@ -187,7 +187,7 @@ def _refined(places: Places, axes: Axes | None, scale: tuple[float, float] | Non
         good = _residuals(places, now, factor) <= MAX_ERROR
         now, covariance = _least_squares(places, axes, scale, now, good, factor)
     factor = _factor(places, now)
-    if not places.is_known and len(places.source) >= ENOUGH:  # by all that agree, more surely than by a median
+    if not places.is_known and len(places.source) >= MIN_PLACES:  # by all that agree, more surely than by a median
         good = _residuals(places, now, factor) <= MAX_ERROR
         plain = ((now(places.source[good]) - places.target[good]) / places.sigma[good]).ravel()
         spread = float(np.sqrt((plain**2).sum() / max(plain.size - 7, 1)))

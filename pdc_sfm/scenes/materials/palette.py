@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdc_sfm.scenes.materials import grounds, openings, things, walls
-from pdc_sfm.scenes.materials.surface import Look, Material, Spots
+from pdc_sfm.scenes.materials.surface import FullAppearance, Material, Spots
 
 _PAINTERS = {
     Material.PLASTER: walls.plaster,
@@ -37,10 +37,10 @@ _PAINTERS = {
 }
 
 
-def paint(material: np.ndarray, spots: Spots) -> Look:
+def paint(material: np.ndarray, spots: Spots) -> FullAppearance:
     """The look of n places, each of its own material (n,)."""
     n = len(spots)
-    look = Look(
+    look = FullAppearance(
         np.zeros((n, 3), np.float32),
         np.zeros((n, 2), np.float32),
         np.zeros((n, 3), np.float32),

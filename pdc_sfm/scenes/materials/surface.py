@@ -72,7 +72,7 @@ class Appearance:
 
 
 @dataclass
-class Look:
+class FullAppearance:
     """An `Appearance` in full: what a painter leaves out is flat, dark, dull and open."""
 
     albedo: np.ndarray

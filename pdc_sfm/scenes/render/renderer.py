@@ -9,7 +9,7 @@ import numpy as np
 
 from pdc_sfm.scenes.materials.noise import hashed, value_noise
 from pdc_sfm.scenes.materials.palette import paint
-from pdc_sfm.scenes.materials.surface import Look, Spots
+from pdc_sfm.scenes.materials.surface import FullAppearance, Spots
 from pdc_sfm.scenes.render.camera import Camera
 from pdc_sfm.scenes.render.conditions import Conditions
 from pdc_sfm.scenes.render.light import COARSER, ShadowMap, contact_shade, lamp_light, shadow_map, sky_light
@@ -176,7 +176,9 @@ def _irradiance(
     return total
 
 
-def _reflect(lit: np.ndarray, look: Look, normal: np.ndarray, view: np.ndarray, conditions: Conditions) -> np.ndarray:
+def _reflect(
+    lit: np.ndarray, look: FullAppearance, normal: np.ndarray, view: np.ndarray, conditions: Conditions
+) -> np.ndarray:
     """Add what shiny places mirror: the sky above the roofs, the houses opposite below."""
     shiny = np.flatnonzero(look.mirror > 0.001)
     if len(shiny) == 0:
