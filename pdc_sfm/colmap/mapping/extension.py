@@ -98,10 +98,11 @@ def extend_model(
             _back_to(model, load_model(reference))
         _drop_blind(model, set(cameras))
         joined = set(model_poses(model))
-        (model, *_), links = check_parts(model, database)
+        (model, *_), links, disputed = check_parts(model, database)
         summary = summarize(model, len(old) + len(cameras))
         verdict = join_verdicts(judge(model, summary, before), links)
-        remarks = (_said(model, old, cameras), *explain_unregistered(model, database, list(cameras), joined))
+        unregistered = explain_unregistered(model, database, list(cameras), joined, disputed)
+        remarks = (_said(model, old, cameras), *unregistered)
         notes = {"settings": to_dict(settings), "left_out": inputs.left_out, "remarks": remarks}
         notes |= {"verdict": dataclasses.asdict(verdict), "inputs": named(images, features), "extends": str(reference)}
         frame = read_frame(reference)

@@ -108,6 +108,12 @@ def find_links(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[L
     return sorted(found, key=lambda link: link.pair.explained_cells)
 
 
+def opposed_links(links: Sequence[Link]) -> list[Link]:
+    """Of the links, the weakest first, that each contradicting pair crosses: the weakest, unless little holds it anyway."""
+    by_pair = {link.against: link for link in reversed(links) if link.is_contradicted and not link.is_weak}
+    return list(reversed(by_pair.values()))
+
+
 def proven_parts(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[frozenset[int]]:
     """Images that hold together without weak links, the largest part first."""
     cuts = [link.part for link in find_links(images, pairs) if link.is_weak]

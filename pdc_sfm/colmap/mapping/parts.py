@@ -4,29 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pycolmap
 
-from pdc_sfm.colmap.io.models import Verdict
+from pdc_sfm.colmap.io.models import Verdict, model_poses
 from pdc_sfm.colmap.mapping.evidence import PairEvidence, frame_images, weigh_pairs
-from pdc_sfm.colmap.mapping.links import proven_parts
+from pdc_sfm.colmap.mapping.links import find_links, opposed_links, proven_parts
 from pdc_sfm.colmap.mapping.mappers import FEWEST, Models
+from pdc_sfm.colmap.mapping.places import returning_pairs
 from pdc_sfm.colmap.mapping.verdict import judge_links
 
+MOST_DISPUTED = 1 / 3  # of the images: what is left is twice what is left out, or the whole map is in doubt
 
-def check_parts(model: pycolmap.Reconstruction, database: Path, split: bool = True) -> tuple[Models, Verdict]:
-    """The proven parts of a model, the largest first, and the verdict on them by their verified pairs.
+
+class CheckedParts(NamedTuple):
+    """What a model became by the check of its parts."""
+
+    models: Models  # the largest first
+    verdict: Verdict  # on the first, or on the whole where it falls apart
+    disputed: tuple[str, ...] = ()  # images left out since pairs disagree on their place
+
+
+def check_parts(model: pycolmap.Reconstruction, database: Path, split: bool = True) -> CheckedParts:
+    """The proven parts of a model, and the verdict on them by their verified pairs.
 
     A map falls apart where several of its images hold together on each side of a weak link. Single images that little ties to
-    it are taken out, as if they had not been registered, and the rest is judged by itself.
+    it are taken out, as if they had not been registered, and the rest is judged by itself. So are images that pairs disagree
+    on, if the rest is consistent without them.
     """
     pairs = list(weigh_pairs(model, database))
     verdict = judge_links(model, pairs)
     models = separate_parts(model, pairs) if split and verdict.kind == "falls apart" else []
-    if len(models) != 1:
-        return models or [model], verdict
-    kept = set(models[0].reg_image_ids())
-    return models, judge_links(models[0], [pair for pair in pairs if kept.issuperset((pair.first, pair.second))])
+    if len(models) > 1:
+        return CheckedParts(models, verdict)
+    if models:
+        model, pairs = models[0], _among(models[0], pairs)
+        verdict = judge_links(model, pairs)
+    undisputed = _without_disputed(model, pairs) if split and verdict.kind == "doubtful" else None
+    if undisputed is None:
+        return CheckedParts([model], verdict)
+    left = set(model_poses(model)) - set(model_poses(undisputed))
+    return CheckedParts([undisputed], Verdict(), tuple(sorted(left)))
+
+
+def _without_disputed(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -> pycolmap.Reconstruction | None:
+    """The model without images that pairs disagree on; None if it is no better, or if that may not be told of single images.
+
+    Cameras that come back to one place speak of a thing that looks the same from several sides. Without some of its images
+    what is left of its map would still be one side laid over another, and look consistent.
+    """
+    images = set(frame_images(model).values())
+    out = frozenset[int]().union(*(link.part for link in opposed_links(find_links(images, pairs))))
+    if not out or len(out) > MOST_DISPUTED * len(images) or returning_pairs(model, pairs):
+        return None
+    rest = _only(model, frozenset(images - out))
+    return rest if holds(rest) and judge_links(rest, _among(rest, pairs)).kind == "consistent" else None
+
+
+def _among(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -> list[PairEvidence]:
+    """The pairs of registered images."""
+    registered = set(model.reg_image_ids())
+    return [pair for pair in pairs if registered.issuperset((pair.first, pair.second))]
 
 
 def separate_parts(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -> Models:

@@ -78,7 +78,8 @@ class ReconstructionSettings:
     # pairs with fewer than this share of the matches that link their images otherwise, and that these do not
     # confirm (things that look alike), find no cameras, only points; 0: all find cameras
     min_support_ratio: float = 0.6
-    # parts of a map that only a pair of small patches joins become models of their own; false: they stay joined
+    # parts of a map that only a pair of small patches joins become models of their own, and images that pairs disagree on
+    # are left out; false: they stay
     split_weak_links: bool = True
     # map again where a map is poor, up to four times in all: without images whose intrinsics ran away, with fixed
     # intrinsics where all did or left what EXIF says, and by the surest matches alone where few images register; false: once
@@ -151,8 +152,8 @@ def reconstruct(
         model, others = job.finish(models[0], settings.camera.refine and not held), models[1:]
         drop_bad_images(model, cameras)
         joined = set(model_poses(model))
-        (model, *apart), links = check_parts(model, database, split)
-        others = apart + [part for other in others for part in check_parts(other, database, split)[0]]
+        (model, *apart), links, disputed = check_parts(model, database, split)
+        others = apart + [part for other in others for part in check_parts(other, database, split).models]
         bundle = job.options(settings.camera.refine and not held).get_global_bundle_adjustment()
         # its metres are the map's
         has_size = bool(rigs) and all(one.is_known and one.has_size and one.in_metres for one in rigs)
@@ -161,7 +162,7 @@ def reconstruct(
         verdict = join_verdicts(judge(model, summary, cameras, held), links)
         if placed[0].doubts:
             verdict = join_verdicts(Verdict("doubtful", placed[0].doubts), verdict)
-        remarks = explain_unregistered(model, database, inputs.names, joined)
+        remarks = explain_unregistered(model, database, inputs.names, joined, disputed)
         remarks += remark_others(others) + camera_remarks(model, settings.camera, held) + placed[0].remarks
         remarks += rig_remarks(model, rigs, job.rigs) + ((STOOD_STILL,) if moving else ())
         notes: dict[str, Any] = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks}

@@ -16,6 +16,8 @@ TRY = {
     "no partner": "none of their pairs has matches that agree with one geometry: match with dense.method=search if they are "
     "turned or much nearer, give more pairs, or take photographs between",
     "unproven": "only small patches tie them to the map: take photographs between, or match with dense.method=search",
+    "disputed": "pairs as strong as those that placed them say otherwise, so they were left out: do they show something that "
+    "looks alike? Take photographs between",
     "partners elsewhere": "they match only images that are not in the map either: give pairs with others, or take "
     "photographs between",
     "too few matches": f"no pair with the map has {FEW} verified matches: take photographs between, or match with "
@@ -35,9 +37,14 @@ HELD = (
 
 
 def explain_unregistered(
-    model: pycolmap.Reconstruction, database: Path, names: Collection[str], unproven: Collection[str] = ()
+    model: pycolmap.Reconstruction,
+    database: Path,
+    names: Collection[str],
+    unproven: Collection[str] = (),
+    disputed: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Reasons of the named images that a model lacks. `unproven` were in it before parts that little holds were taken out."""
+    """Reasons of the named images that a model lacks. `unproven` were in it before parts that little holds were taken out,
+    `disputed` before those that pairs disagree on were."""
     registered = {model.image(i).name for i in model.reg_image_ids()}
     lost = sorted(set(names) - registered)
     if not lost:
@@ -51,7 +58,7 @@ def explain_unregistered(
                 best[name] = max(best.get(name, 0), count if other in registered else 0)
     found: dict[str, list[str]] = {reason: [] for reason in TRY}
     for name in lost:
-        found[_reason(best.get(name), name in unproven)].append(name)
+        found["disputed" if name in disputed else _reason(best.get(name), name in unproven)].append(name)
     return tuple(f"not registered, {why}: {_some(some)}; {TRY[why]}" for why, some in found.items() if some)
 
 

@@ -10,7 +10,15 @@ import pycolmap
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
 from pdc_sfm.colmap.io.models import ModelSummary, Verdict
 from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, frame_images
-from pdc_sfm.colmap.mapping.links import MIN_FIT, Link, connected_parts, find_links, proven_parts, supports
+from pdc_sfm.colmap.mapping.links import (
+    MIN_FIT,
+    Link,
+    connected_parts,
+    find_links,
+    opposed_links,
+    proven_parts,
+    supports,
+)
 from pdc_sfm.colmap.mapping.mappers import FEWEST, Cameras, drifted_cameras, focal_drift, runaway_cameras, used_cameras
 from pdc_sfm.colmap.mapping.places import returning_pairs
 
@@ -43,10 +51,7 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
     parts = connected_parts(ids, [pair for pair in pairs if supports(pair)])
     links = find_links(ids, pairs)
     weak, against = [link for link in links if link.is_weak], [link for link in links if link.is_contradicted]
-    by_pair = {
-        link.against: link for link in reversed(against) if not link.is_weak
-    }  # the weakest that a pair contradicts
-    opposed = list(reversed(by_pair.values()))
+    opposed = opposed_links(links)
     lines = [f"no verified pair that the map explains joins {_names(model, part)} to the rest" for part in parts[1:]]
     lines += [_weak_line(model, link) for link in weak] + [_contradicted_line(model, link) for link in opposed]
     bent = min((link for link in links if link.is_bent), key=lambda link: link.fit, default=None)
