@@ -12,9 +12,10 @@ from scipy.spatial.transform import Rotation
 
 from pdc_sfm.cli import main as cli
 from pdc_sfm.colmap.io.models import load_model
+from pdc_sfm.colmap.mapping import parts
 from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, cell_numbers, explained_matches, weigh_pairs
 from pdc_sfm.colmap.mapping.links import connected_parts, find_links
-from pdc_sfm.colmap.mapping.parts import separate_parts
+from pdc_sfm.colmap.mapping.parts import check_parts, separate_parts
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.colmap.mapping.verdict import judge_links
@@ -188,9 +189,10 @@ def test_how_closely_pairs_are_explained_is_measured_by_the_size_of_pictures(mod
     assert all(pair.exact < pair.explained for pair in pairs)
 
 
-def test_where_images_have_few_keypoints_fewer_cells_prove_a_link():
-    pairs = [evidence(0, 1, 150, occupied=400), evidence(1, 2, 100, occupied=400), evidence(0, 2, 100, occupied=400)]
-    assert not any(link.is_weak for link in find_links(range(3), pairs))
+@pytest.mark.parametrize(("images", "weak"), [(4, False), (3, True)])
+def test_where_images_have_few_keypoints_fewer_cells_prove_a_link_that_three_pairs_support(images, weak):
+    pairs = [evidence(a, b, 150, occupied=400) for a, b in itertools.combinations(range(images), 2)]
+    assert {link.is_weak for link in find_links(range(images), pairs)} == {weak}
 
 
 def test_cells_are_a_64th_of_the_longer_side():
@@ -284,6 +286,59 @@ def test_images_of_one_place_are_no_part_of_their_own(model_and_database):
     ids = {image.name: image.image_id for image in model.images.values()}
     pairs = [evidence(ids[HERE[0]], ids[HERE[1]], 900), evidence(ids[HERE[2]], ids[HERE[3]], 800)]
     assert [names_of(part) for part in separate_parts(model, pairs)] == [{HERE[2], HERE[3]}]
+
+
+@pytest.fixture
+def check_of(model_and_database, monkeypatch):
+    """What the check makes of a right model of six images, were its pairs these (by number)."""
+
+    def check(pairs, split=True):
+        names = [f"{number}.png" for number in range(6)]
+        model, database = model_and_database(make_scene(names, points=1500, vary=0))
+        model = pycolmap.triangulate_points(model, database, database.parent, database.parent)
+        ids = [next(i for i in model.images if model.image(i).name == name) for name in names]
+        found = [dataclasses.replace(pair, first=ids[pair.first], second=ids[pair.second]) for pair in pairs]
+        monkeypatch.setattr(parts, "weigh_pairs", lambda *_: found)
+        checked = check_parts(model, database, split)
+        return checked, [names.index(name) for name in sorted(names_of(checked.models[0]))]
+
+    return check
+
+
+# All agree but the first image and the last, which one pair ties to the others.
+FIVE_AND_ONE = [*(evidence(a, b, 900) for a, b in itertools.combinations(range(5), 2)), evidence(4, 5, 800)]
+
+
+def test_an_image_that_pairs_disagree_on_is_left_out_and_the_rest_is_judged_by_itself(check_of):
+    checked, left = check_of([*FIVE_AND_ONE, evidence(0, 5, 700, 0.0)])
+    assert checked.disputed == ("5.png",)
+    assert checked.verdict.kind == "consistent"
+    assert left == [0, 1, 2, 3, 4]
+
+
+def test_a_pair_of_little_weight_disputes_nothing(check_of):
+    checked, left = check_of([*FIVE_AND_ONE, evidence(0, 5, 300, 0.0)])
+    assert (checked.disputed, checked.verdict.kind, len(left)) == ((), "consistent", 6)
+
+
+HALVES = [evidence(a, b, 900) for a, b in ((0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5))]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "split"),
+    [
+        pytest.param([*HALVES, evidence(2, 3, 800), evidence(0, 5, 700, 0.0)], True, id="half of the images"),
+        pytest.param(
+            [*FIVE_AND_ONE, evidence(0, 5, 700, 0.0), dataclasses.replace(evidence(0, 3, 900), still=0.9)],
+            True,
+            id="sides laid over each other",
+        ),
+        pytest.param([*FIVE_AND_ONE, evidence(0, 5, 700, 0.0)], False, id="asked to stay"),
+    ],
+)
+def test_what_pairs_disagree_on_stays_and_is_said_where_the_rest_may_be_no_better(check_of, pairs, split):
+    checked, left = check_of(pairs, split)
+    assert (checked.disputed, checked.verdict.kind, len(left)) == ((), "doubtful", 6)
 
 
 def test_without_the_split_the_joined_map_is_said_to_fall_apart(tmp_path):
