@@ -1,4 +1,4 @@
-"""The depth of one image, in two steps: by itself against its partners' pictures, then so that views agree on it."""
+"""The depth of one image, in three steps: by itself against its partners' pictures, then twice so that views agree on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from pdc_sfm.colmap.io.posed_views import PosedView
-from pdc_sfm.fusion.geometry import Transfer, scaled_intrinsics, scaled_size
+from pdc_sfm.fusion.geometry import Transfer, pixel_grid, scaled_intrinsics, scaled_size
 from pdc_sfm.fusion.patch_match import Planes, Search
 from pdc_sfm.fusion.patches import BEST, Expected, Partner, PatchCost
 from pdc_sfm.fusion.probability import OWN_WEIGHTS, belief, logistic, own_features
@@ -18,7 +18,7 @@ from pdc_sfm.fusion.smoothing import smooth
 from pdc_sfm.fusion.workspace import Workspace
 from pdc_sfm.images import read_image, resize_image
 
-FLOW, PHOTOMETRIC, GEOMETRIC, MASKS = "flow", "photometric", "geometric", "masks"  # steps
+FLOW, PHOTOMETRIC, AGREED, GEOMETRIC, MASKS = "flow", "photometric", "agreed", "geometric", "masks"  # steps
 
 
 class Effort(NamedTuple):
@@ -33,16 +33,14 @@ class Effort(NamedTuple):
 
 COARSE = Effort(0.25, 6, 5, 6, 0.3)
 MIDDLE = Effort(0.5, 0, 3, 5, 0.03)
-AGREED = Effort(0.5, 0, 2, 4, 0.01)
+AGREEING = Effort(0.5, 0, 2, 4, 0.01)
 FINE = Effort(1.0, 0, 1, 2, 0.004)
 SURE = 0.6  # probability of a flow's depth from which a surface is begun
 LIKELY, ASKED = 0.3, 0.3  # that counts in the cost, and by how much
 WITHIN = 0.01  # of inverse depth: the flow is no better known than that
 CHEAP = 0.7  # a plane of a partner that costs less is tried here
-FARTHER, NEARER = (
-    2.0,
-    4.0,
-)  # by which surfaces may lie beyond the model's points: the ground at one's feet is seldom matched
+# By which surfaces may lie beyond the model's points: the ground at one's feet is seldom matched.
+FARTHER, NEARER = 2.0, 16.0
 # Pixels: the error of a patch that agrees with none of its partners' samples, and of the best. A patch's place is known
 # as sqrt((1 - ZNCC) / ZNCC), the ratio of noise to signal; the factor was set on six
 # images of the demo, and is still too small (benchmarks/densify.py: errors by sigma).
@@ -85,17 +83,21 @@ def photometric_step(plan: DensePlan, number: int) -> None:
     _save(plan, PHOTOMETRIC, view.name, planes, cost=planes.cost)
 
 
-def geometric_step(plan: DensePlan, number: int) -> None:
-    """Planes of the image's size that partners agree with, and how well inverse depth is known."""
-    view = plan.views[number]
+def agreed_step(plan: DensePlan, number: int) -> None:
+    """Planes at half the size that partners agree with, by what each found alone."""
     rng = np.random.default_rng((plan.seed, 2, number))
+    flow = plan.workspace.load(FLOW, plan.views[number].name)
+    planes, _ = _agreeing(plan, number, PHOTOMETRIC, flow, rng)
+    _save(plan, AGREED, plan.views[number].name, planes, cost=planes.cost)
+
+
+def geometric_step(plan: DensePlan, number: int) -> None:
+    """Planes of the image's size that partners agree with, by what they agreed on before, and how well inverse depth is known."""
+    view = plan.views[number]
+    rng = np.random.default_rng((plan.seed, 3, number))
     flow = plan.workspace.load(FLOW, view.name)
-    planes = _load(plan, view.name)
-    others = [_load(plan, plan.views[other].name) for other in plan.partners[number]]
-    cost = _cost(plan, number, AGREED, flow, others)
-    chosen = cost.choose(planes.agreement(cost))
-    planes = _refined(plan, number, AGREED, cost, chosen, planes, rng, others)
-    cost = _cost(plan, number, FINE, flow, others)
+    planes, chosen = _agreeing(plan, number, AGREED, flow, rng)
+    cost = _cost(plan, number, FINE, flow, _others(plan, number, AGREED))
     planes = _refined(plan, number, FINE, cost, chosen, planes, rng)
     agreement = planes.agreement(cost)
     best = np.sort(agreement, axis=0)[-BEST:].mean(0).reshape(view.size[::-1])
@@ -111,6 +113,20 @@ def geometric_step(plan: DensePlan, number: int) -> None:
         "belief": belief(probability, gray),
     }
     _save(plan, GEOMETRIC, view.name, planes, sigma=_sigma(cost, planes, agreement), **more)
+
+
+def _agreeing(
+    plan: DensePlan, number: int, step: str, flow: dict[str, np.ndarray], rng: np.random.Generator
+) -> tuple[Planes, np.ndarray]:
+    """The planes of a step after those of the partners were tried, and the partners chosen for each pixel."""
+    planes, others = _load(plan, step, plan.views[number].name), _others(plan, number, step)
+    cost = _cost(plan, number, AGREEING, flow, others)
+    chosen = cost.choose(planes.agreement(cost))
+    return _refined(plan, number, AGREEING, cost, chosen, planes, rng, others), chosen
+
+
+def _others(plan: DensePlan, number: int, step: str) -> list[Planes]:
+    return [_load(plan, step, plan.views[other].name) for other in plan.partners[number]]
 
 
 def _cost(
@@ -211,11 +227,30 @@ def _gray(plan: DensePlan, number: int, size: tuple[int, int]) -> np.ndarray:
 
 
 def _expected(flow: dict[str, np.ndarray], size: tuple[int, int]) -> Expected:
-    rho, sigma, probability = (
-        cv2.resize(flow[key], size, interpolation=cv2.INTER_NEAREST).ravel() for key in ("rho", "sigma", "probability")
-    )
+    """The flow's depth at every pixel, along the slope of its cell."""
+    height, width = flow["rho"].shape
+    x, y = pixel_grid(size)
+    at_x, at_y = (x + 0.5) * (width / size[0]) - 0.5, (y + 0.5) * (height / size[1]) - 0.5
+    column, row = (np.clip(np.rint(at), 0, most - 1).astype(np.int64) for at, most in ((at_x, width), (at_y, height)))
+    known = flow["probability"] > LIKELY
+    gx, gy = (_slope(flow["rho"], known, axis)[row, column] for axis in (1, 0))
+    rho, sigma, probability = (flow[key][row, column].ravel() for key in ("rho", "sigma", "probability"))
+    rho = rho + (gx * (at_x - column) + gy * (at_y - row)).ravel().astype(np.float32)
     weight = np.where(probability > LIKELY, ASKED * probability, 0).astype(np.float32)
     return Expected(rho, np.maximum(3 * sigma, WITHIN * rho), weight)
+
+
+def _slope(rho: np.ndarray, known: np.ndarray, axis: int) -> np.ndarray:
+    """(h, w) change a cell along an axis: the smaller of those to both sides, 0 at edges of depth, where they differ in sign."""
+    count = rho.shape[axis]
+    both = np.take(known, range(1, count), axis) & np.take(known, range(count - 1), axis)
+    step = np.diff(rho, axis=axis) * both
+    pad = [(0, 0), (0, 0)]
+    pad[axis] = (1, 0)
+    before = np.pad(step, pad)
+    pad[axis] = (0, 1)
+    after = np.pad(step, pad)
+    return np.where(before * after > 0, np.where(np.abs(before) < np.abs(after), before, after), 0).astype(np.float32)
 
 
 def _surface(flow: dict[str, np.ndarray], size: tuple[int, int], limits: tuple[float, float]) -> np.ndarray:
@@ -244,7 +279,7 @@ def _save(plan: DensePlan, step: str, name: str, planes: Planes, **more: np.ndar
     plan.workspace.save(step, name, rho=rho, gx=gx, gy=gy, **arrays)
 
 
-def _load(plan: DensePlan, name: str) -> Planes:
-    made = plan.workspace.load(PHOTOMETRIC, name)
+def _load(plan: DensePlan, step: str, name: str) -> Planes:
+    made = plan.workspace.load(step, name)
     size = made["rho"].shape[1], made["rho"].shape[0]
     return Planes(size, *(made[key].ravel() for key in ("rho", "gx", "gy", "cost")))

@@ -89,9 +89,9 @@ class Search:
 
     def draw(self, times: int, scale: float) -> None:
         """Try planes drawn by chance; `scale` is the image's size by that of the whole one."""
-        pixels = np.arange(len(self.planes.rho))
+        pixels, (far, near) = np.arange(len(self.planes.rho)), np.log(self.limits)
         for _ in range(times):
-            rho = self.rng.uniform(*self.limits, len(pixels))
+            rho = np.exp(self.rng.uniform(far, near, len(pixels)))  # as many from one meter to two as from two to four
             slopes = self.rng.normal(0, SLOPE / scale, (2, len(pixels))) * rho
             self.planes.accept(self.cost, pixels, rho, *slopes)
 

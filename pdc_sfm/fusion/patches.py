@@ -16,6 +16,7 @@ from pdc_sfm.fusion.geometry import NEAREST, lookup, pixel_grid
 SIDE, SPACING, ALIKE = 5, 1.5, 10.0
 NOISE = 9.0  # gray levels squared: a patch that varies less says little
 BEST = 2  # partners whose agreement counts: others may not see the point
+WORTH = (0.65, 0.35)  # of the cost with the best of them and the second, which may be of a partner that does not see it
 CHOSEN, AROUND = 4, 9  # partners that see a pixel best are asked again; by the mean of so many pixels each way
 BLOCK = 1 << 12  # pixels at a time: what they need stays in the processor's cache
 # What disagreement between views costs, as ZNCC does: a pixel of the way there and back, up to the most.
@@ -117,8 +118,7 @@ class PatchCost:
             cost[:] = 1 - np.clip(self._correlate(asked, own, rho, gx, gy), -0.2, 1)
             if self._album.rho is not None:
                 cost += PER_PIXEL * self._round_trip(asked, own.x, own.y, rho)
-        count = min(BEST, len(costs))
-        cost = np.partition(costs, count - 1, axis=0)[:count].mean(0)
+        cost = _weighted(costs)
         if self.expected is not None:
             known = self.expected
             off = (rho - known.rho[pixels]) / known.sigma[pixels]
@@ -172,6 +172,14 @@ class PatchCost:
         found += self._dy * down
         found += at
         return found
+
+
+def _weighted(costs: np.ndarray) -> np.ndarray:
+    """(N,) of costs (P, N): of the best two, by their worth."""
+    if len(costs) == 1:
+        return costs[0]
+    best = np.partition(costs, 1, axis=0)[:BEST]
+    return (WORTH[0] * best[0] + WORTH[1] * best[1]).astype(np.float32)
 
 
 def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:

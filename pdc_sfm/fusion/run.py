@@ -22,7 +22,17 @@ from pdc_sfm.errors import FormatError, OtherSettingsError, OutputError
 from pdc_sfm.files import exclusive, file_digest
 from pdc_sfm.fusion.checks import check_step
 from pdc_sfm.fusion.cloud import fuse
-from pdc_sfm.fusion.depth import FLOW, GEOMETRIC, PHOTOMETRIC, DensePlan, geometric_step, photometric_step, rho_limits
+from pdc_sfm.fusion.depth import (
+    AGREED,
+    FLOW,
+    GEOMETRIC,
+    PHOTOMETRIC,
+    DensePlan,
+    agreed_step,
+    geometric_step,
+    photometric_step,
+    rho_limits,
+)
 from pdc_sfm.fusion.flows import FlowSource, flow_steps
 from pdc_sfm.fusion.model_planes import model_planes
 from pdc_sfm.fusion.partners import choose_partners
@@ -95,7 +105,7 @@ def densify(
         record = {"points": count, "images": made.images, "left_out": left_out, "map": str(folder.absolute())}
         record |= {"settings": to_dict(settings), "seconds": steps.seconds, "versions": versions()}
         write_json(workspace.record, record)
-        for step in (FLOW, PHOTOMETRIC):  # what other settings of the cloud do not need
+        for step in (FLOW, PHOTOMETRIC, AGREED):  # what other settings of the cloud do not need
             shutil.rmtree(workspace.work / step, ignore_errors=True)
     return made
 
@@ -113,16 +123,17 @@ class _Steps:
         return made
 
     def depth(self, plan: DensePlan, settings: DensifySettings, source: FlowSource | None) -> None:
-        """Flows, then planes of each image alone, then planes that agree: of what is not there already."""
+        """Flows, then planes of each image alone, then planes that agree, twice: of what is not there already."""
         usable = [number for number, partners in enumerate(plan.partners) if partners]
         last = self._lacking(plan, GEOMETRIC, usable)
-        needed = sorted({*last, *(other for number in last for other in plan.partners[number])})
-        alone = self._lacking(plan, PHOTOMETRIC, needed)
-        flows = self._lacking(plan, FLOW, sorted({*last, *alone}))
+        agreed = self._lacking(plan, AGREED, _with_partners(plan, last))
+        alone = self._lacking(plan, PHOTOMETRIC, _with_partners(plan, agreed))
+        flows = self._lacking(plan, FLOW, sorted({*last, *agreed, *alone}))
         if flows:
             network = source or _network(settings)
             self.time("flows", lambda: flow_steps(plan, flows, network, parse_bytes(settings.memory)))
         self._each("photometric depth", alone, functools.partial(photometric_step, plan))
+        self._each("agreed depth", agreed, functools.partial(agreed_step, plan))
         self._each("geometric depth", last, functools.partial(geometric_step, plan))
 
     def cloud(self, plan: DensePlan, settings: DensifySettings) -> int:
@@ -144,6 +155,10 @@ class _Steps:
     @staticmethod
     def _lacking(plan: DensePlan, step: str, numbers: Sequence[int]) -> list[int]:
         return [number for number in numbers if not plan.workspace.made(step, plan.views[number].name).is_file()]
+
+
+def _with_partners(plan: DensePlan, numbers: Sequence[int]) -> list[int]:
+    return sorted({*numbers, *(other for number in numbers for other in plan.partners[number])})
 
 
 def _item(step: Callable[[int], Any], numbers: Sequence[int], index: int) -> Any:
