@@ -26,7 +26,7 @@ coverage: setup
 
 # Fault injection: kills, full disks, damaged files, signals, little memory. Minutes; `make test` has a short version.
 endurance: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" tests/endurance
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m endurance tests
 
 lint: setup
 	$(BIN)/ruff check .

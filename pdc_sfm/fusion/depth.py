@@ -34,7 +34,7 @@ class Effort(NamedTuple):
 COARSE = Effort(0.25, 6, 5, 6, 0.3)
 MIDDLE = Effort(0.5, 0, 3, 5, 0.03)
 AGREEING = Effort(0.5, 0, 2, 4, 0.01)
-FINE = Effort(1.0, 0, 1, 2, 0.004)
+FINE = Effort(1.0, 0, 2, 3, 0.006)
 SURE = 0.6  # probability of a flow's depth from which a surface is begun
 LIKELY, ASKED = 0.3, 0.3  # that counts in the cost, and by how much
 WITHIN = 0.01  # of inverse depth: the flow is no better known than that
