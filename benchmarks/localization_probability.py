@@ -22,7 +22,7 @@ from query_maps import QueryMap, town_maps, world_maps
 from pdc_sfm.colmap.localization.evidence import PoseEvidence
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, localize
 from pdc_sfm.colmap.localization.probability import DEGREES, PLACE, PRECISION, features, pose_probability
-from pdc_sfm.demo.cameras import colmap_camera
+from pdc_sfm.demo.true_cameras import colmap_camera
 from pdc_sfm.errors import UserError
 from pdc_sfm.evaluation.measures.poses import pose_error
 from pdc_sfm.images import list_images

@@ -19,7 +19,7 @@ from mapping import StoredMatches
 from pdc_sfm.colmap.io.models import SUMMARY, ReconstructionError
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
 from pdc_sfm.demo import demo_settings, run_scene
-from pdc_sfm.demo.cameras import known_model
+from pdc_sfm.demo.true_cameras import known_model
 from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.images import read_image, write_image

@@ -13,7 +13,7 @@ from pathlib import Path
 from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, localize
 from pdc_sfm.colmap.mapping.triangulation import triangulate
-from pdc_sfm.demo.cameras import known_model, write_queries
+from pdc_sfm.demo.true_cameras import known_model, write_queries
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.evaluation.measures.poses import RECALL_THRESHOLDS, localization_recall

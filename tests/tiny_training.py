@@ -6,7 +6,7 @@ import numpy as np
 
 from pdc_sfm.network import NetworkSettings
 from pdc_sfm.settings import from_dict
-from pdc_sfm.training.options import TrainSettings
+from pdc_sfm.training.settings import TrainSettings
 from pdc_sfm.training.sources import FixedPairs, SyntheticSource
 from pdc_sfm.training.trainer import train
 

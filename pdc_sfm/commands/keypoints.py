@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from pdc_sfm.keypoints.export import export_keypoints
+    from pdc_sfm.keypoints.extraction import export_keypoints
     from pdc_sfm.keypoints.types import KeypointSettings
     from pdc_sfm.settings import load_settings
 

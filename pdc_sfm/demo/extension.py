@@ -13,10 +13,12 @@ from pdc_sfm.colmap.io.models import SUMMARY, ReconstructionError, load_model, m
 from pdc_sfm.colmap.mapping.extension import ExtensionSettings, extend_model
 from pdc_sfm.colmap.types import Camera, Reconstruction
 from pdc_sfm.demo.chain import Chain
+from pdc_sfm.demo.linked_images import free_link, image_problem, link_image, link_mask
 from pdc_sfm.demo.method import describe_matches
 from pdc_sfm.demo.photograph_pairs import retrieved_pairs
-from pdc_sfm.demo.photographs import free_link, image_problem, link_image, link_mask, tell_mapping
-from pdc_sfm.demo.queries import Map, intrinsics_of
+from pdc_sfm.demo.photographs import tell_mapping
+from pdc_sfm.demo.queries import Map
+from pdc_sfm.demo.query_intrinsics import intrinsics_of
 from pdc_sfm.demo.settings import retrieval_settings
 from pdc_sfm.demo.table import model_row
 from pdc_sfm.engine.run import MatchingSettings

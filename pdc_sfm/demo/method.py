@@ -13,10 +13,10 @@ import numpy as np
 from pdc_sfm.colmap.io.models import SUMMARY
 from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.colmap.mapping.triangulation import triangulate
-from pdc_sfm.demo.cameras import colmap_camera, known_model
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.settings import DemoSettings
 from pdc_sfm.demo.table import localization_record, model_row, recalls
+from pdc_sfm.demo.true_cameras import colmap_camera, known_model
 from pdc_sfm.files import write_text
 from pdc_sfm.pipeline.matching import ListMatcher
 from pdc_sfm.run_folder import write_json

@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import re
-import shutil
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from pdc_sfm.colmap.io.rigs import Rigs, check_images, read_rig_file, rename_cam
 from pdc_sfm.colmap.mapping.reconstruction import reconstruct
 from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.demo.chain import Chain
+from pdc_sfm.demo.linked_images import FEWEST, leads_to, link_images, link_name
 from pdc_sfm.demo.method import describe_matches
 from pdc_sfm.demo.panoramas import POSES, views_of_panoramas, write_panorama_poses
 from pdc_sfm.demo.photograph_pairs import choose_pairs, retrieved_pairs
@@ -26,15 +24,12 @@ from pdc_sfm.demo.table import empty_row, model_row
 from pdc_sfm.demo.videos import frames_of_videos
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
-from pdc_sfm.images import is_heif, list_images, read_image
+from pdc_sfm.images import is_heif, list_images
 from pdc_sfm.matches.masks import Masks
-from pdc_sfm.media.heif import convert_to_jpeg, refuse_unreadable_heif
+from pdc_sfm.media.heif import refuse_unreadable_heif
 from pdc_sfm.media.panoramas import RIG
 from pdc_sfm.paths import keep_apart
 from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
-from pdc_sfm.pixels import MIN_SIDE
-from pdc_sfm.processes import core_count
-from pdc_sfm.progress import progress
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json
 from pdc_sfm.settings import result_settings, to_dict
 from pdc_sfm.store.control import Control, read_control
@@ -42,8 +37,6 @@ from pdc_sfm.store.pair_lists import Pair, write_pairs
 from pdc_sfm.store.positions import Positions, read_positions
 
 log = logging.getLogger(__name__)
-
-FEWEST = 3  # photographs of a map
 
 
 def run_photographs(
@@ -97,9 +90,9 @@ def run_photographs(
         chain = Chain(folder)
         more = [*([made_of] if made_of else []), *([masking.digest()] if masking else [])]
         what = [names, *more] if more else names
-        chain.run("images", what, [folder / "images"], lambda: _link(images, names, folder, masking))
-        if not _linked_to(images, folder):  # the photographs were moved: what was found in them holds
-            _link(images, names, folder, masking)
+        chain.run("images", what, [folder / "images"], lambda: link_images(images, names, folder, masking))
+        if not leads_to(images, folder):  # the photographs were moved: what was found in them holds
+            link_images(images, names, folder, masking)
         chosen = list_images(folder / "images")
         check_images(rigs, chosen, f"the images of {images}")
         if own and len(chosen) > settings.exhaustive and not (folder / "matches.h5").is_file():
@@ -163,89 +156,12 @@ def _usable_names(images: Path) -> list[str]:
     return names
 
 
-def _link(images: Path, names: list[str], folder: RunFolder, masks: Masks | None = None) -> str:
-    """Links to the readable images, under names that COLMAP's and hloc's lists can hold: they separate names by blanks.
-
-    What COLMAP cannot read, HEIC, becomes JPEG.
-    """
-    target = folder / "images"
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.rmtree(folder / "masks", ignore_errors=True)
-    with ThreadPoolExecutor(core_count()) as pool, progress(None, "images", "image", len(names)) as bar:
-        problems = dict(zip(names, pool.map(lambda name: image_problem(images / name, bar), names)))
-    good = [name for name in names if problems[name] is None]
-    for name in names:
-        if problems[name] is not None:
-            log.warning("left out: %s", problems[name])
-    if len(good) < FEWEST:
-        raise ImageError(f"{images} holds {len(good)} readable of {len(names)} images: at least three are needed")
-    taken: set[str] = set()
-    for name in good:
-        link = free_link(images, name, taken)
-        link_image(images / name, target / link)
-        if masks is not None:
-            link_mask(masks, name, folder / "masks", link)
-    return f"{len(good)} of {len(names)} images of {images} can be read"
-
-
-def link_image(path: Path, link: Path) -> None:
-    """A link to an image, or a JPEG of one that COLMAP cannot read."""
-    link.parent.mkdir(parents=True, exist_ok=True)
-    if is_heif(path):
-        convert_to_jpeg(path, link)
-    else:
-        link.symlink_to(path.resolve())
-
-
-def link_mask(masks: Masks, name: str, folder: Path, link: str) -> None:
-    """The mask of an image, if it has one, for the name under which the image is linked."""
-    mask, own = masks.path(name), folder / f"{link}.png"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    if mask is not None:
-        own.symlink_to(mask.resolve())
-
-
-def _linked_to(images: Path, folder: RunFolder) -> bool:
-    """Whether the links of a run lead to this folder."""
-    links = (folder / "images" / name for name in list_images(folder / "images"))
-    return all(Path(os.readlink(link)).is_relative_to(images.resolve()) for link in links if link.is_symlink())
-
-
-def link_name(name: str, jpeg: bool = False) -> str:
-    """A name that every list can hold: blanks, a leading #, bytes that are no text, each become `_`. `jpeg`: of its JPEG."""
-    text = re.sub(r"[\s\0]|^[#\ufeff]", "_", name.encode("utf-8", "replace").decode("utf-8"))
-    text = f"{text.rpartition('.')[0]}.jpg" if jpeg else text
-    return "/".join(part if part.strip(".") else "_" * len(part) for part in text.split("/"))
-
-
-def free_link(images: Path, name: str, taken: set[str]) -> str:
-    """The name of an image's link, which is then taken; `/` and `-` are one in hloc's files."""
-    link = link_name(name, jpeg=is_heif(images / name))
-    while link.replace("/", "-") in taken:
-        link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
-    taken.add(link.replace("/", "-"))
-    return link
-
-
 def tell_mapping(result: MappingResult) -> str:
     """Warn of what is doubtful in a map, log its remarks; returns what to say of it."""
     result.warn()
     for line in result.remarks:
         log.info(line)
     return str(result.summary)
-
-
-def image_problem(path: Path, bar: Any) -> str | None:
-    """What is wrong with an image, if anything."""
-    try:
-        shape = read_image(path).shape
-    except ImageError as error:
-        return str(error)
-    finally:
-        bar.update()
-    if min(shape[:2]) < MIN_SIDE:
-        return f"{path} is {shape[1]}x{shape[0]} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed"
-    return None
 
 
 def _pair_step(chain: Chain, names: list[str], settings: PhotographSettings, network: Any, known: _Known) -> None:

@@ -15,41 +15,37 @@ from typing import Any
 
 import numpy as np
 
-from pdc_sfm.colmap.io.cameras import FOCAL_LENGTHS, camera_of_exif, camera_parameters, make_camera, read_camera_list
+from pdc_sfm.colmap.io.cameras import read_camera_list
 from pdc_sfm.colmap.io.frame import MapFrame, read_frame
 from pdc_sfm.colmap.io.maps import find_map, has_model
 from pdc_sfm.colmap.io.models import has_metres, load_model
 from pdc_sfm.colmap.io.results import pose_line
-from pdc_sfm.colmap.io.rigs import Rigs
 from pdc_sfm.colmap.localization.localize_sfm import (
     LocalizationResult,
     LocalizationSettings,
-    judge_queries,
     localize,
+    query_probabilities,
 )
 from pdc_sfm.colmap.localization.probability import PoseProbability
-from pdc_sfm.colmap.types import Camera, Reconstruction, Rigid3d
-from pdc_sfm.demo.photographs import link_image, link_mask, link_name
+from pdc_sfm.colmap.types import Rigid3d
+from pdc_sfm.demo.linked_images import link_image, link_mask, link_name
+from pdc_sfm.demo.query_intrinsics import EXIF, EXIF_SIGMA, query_cameras
 from pdc_sfm.demo.query_pairs import choose_pairs
-from pdc_sfm.demo.query_rigs import SOURCE, query_frames, read_query_rigs, rig_intrinsics
+from pdc_sfm.demo.query_rigs import query_frames, read_query_rigs
 from pdc_sfm.engine.run import MatchingSettings
-from pdc_sfm.errors import FormatError, ImageError, UserError
+from pdc_sfm.errors import FormatError, ImageError
 from pdc_sfm.files import exclusive, write_text
-from pdc_sfm.images import is_heif, list_images, read_image
+from pdc_sfm.images import is_heif, list_images
 from pdc_sfm.matches.masks import Masks
 from pdc_sfm.media.heif import refuse_unreadable_heif
 from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
 from pdc_sfm.pipeline.steps import Steps
-from pdc_sfm.pixels import Size
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import result_settings
 from pdc_sfm.store.pair_lists import read_retrieval
 
 RESULTS = "results.txt"
-EXIF, EXIF_SIGMA = "EXIF", 0.03  # its focal lengths are whole millimetres, of about 28, and phones crop pictures
-TURNED = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL")
-SAME_CAMERA = 0.1  # by which focal lengths of one camera may differ, relative: EXIF is rounded, lenses differ by more
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +130,7 @@ def localize_in_map(
         )
         _link_masks(masking, links, output / "masks")
         read = {name: folder / link if is_heif(images / name) else images / name for name, link in links.items()}
-        cameras, sources = _cameras(links, read, listed, model, rigs)
+        cameras, sources = query_cameras(links, read, listed, model, rigs)
         usable = [link for name, link in links.items() if link in cameras]
         steps = Steps(output)
         what = {"database": database, "queries": usable, "top": top, "settings": describe(finding)}
@@ -153,13 +149,13 @@ def localize_in_map(
                 path.unlink(missing_ok=True)
             match(folder, some, features, matches, mapped.features)
 
-        def judge(some: Path) -> Mapping[str, PoseProbability | None]:
+        def try_pairs(some: Path) -> Mapping[str, PoseProbability | None]:
             match_some(some)
             asked = {link: cameras[link] for link in read_retrieval(some)}
-            return judge_queries(model, asked, some, features, matches, chosen, guessed)
+            return query_probabilities(model, asked, some, features, matches, chosen, guessed)
 
         def match_queries() -> None:
-            choose_pairs(read_retrieval(retrieved), pairs, judge, chosen)
+            choose_pairs(read_retrieval(retrieved), pairs, try_pairs, chosen)
             match_some(pairs)
 
         if usable:
@@ -245,79 +241,6 @@ def _link_masks(masks: Masks | None, links: Mapping[str, str], folder: Path) -> 
         log.warning(unmasked)
     for name, link in links.items():
         link_mask(masks, name, folder, link)
-
-
-def _cameras(
-    links: Mapping[str, str],
-    files: Mapping[str, Path],
-    listed: Mapping[str, Camera] | None,
-    model: Reconstruction,
-    rigs: Rigs,
-) -> tuple[dict[str, Camera], dict[str, str]]:
-    """Intrinsics by link, and where they are from or why there are none by name."""
-    cameras, sources = {}, {}
-    for name, link in links.items():
-        try:
-            if listed:
-                camera, sources[name] = listed[name], "the list"
-            else:
-                camera, sources[name] = _intrinsics(files[name], model, name, rigs)
-        except UserError as error:
-            sources[name] = str(error)
-            continue
-        cameras[link] = camera
-    return cameras, sources
-
-
-def _intrinsics(path: Path, model: Reconstruction, name: str, rigs: Rigs) -> tuple[Camera, str]:
-    height, width = read_image(path).shape[:2]
-    if (given := rig_intrinsics(rigs, name, (width, height))) is not None:
-        return given, SOURCE
-    return intrinsics_of((width, height), camera_of_exif(path), model)
-
-
-def intrinsics_of(size: Size, said: Camera | None, model: Reconstruction) -> tuple[Camera, str]:
-    """Of the map's cameras of an image's size, if they agree with each other and with what EXIF said; else those."""
-    width, height = size
-    if said is not None and (said.width, said.height) != (width, height):
-        said = None
-    known = list(model.cameras.values())
-    same, source = [camera for camera in known if (camera.width, camera.height) == (width, height)], "the map's camera"
-    if not same and said is None:  # portrait, where the map's pictures are landscape, or the other way
-        turned = (_turned(camera, size) for camera in known)
-        same, source = [camera for camera in turned if camera is not None], "the map's camera, turned"
-    if same:
-        lengths = np.array([_focal_length(camera) for camera in same])
-        usual = same[int(np.argsort(lengths)[len(same) // 2])]
-        others = [*lengths, *([_focal_length(said)] if said is not None else [])]
-        if max(abs(np.log(other / _focal_length(usual))) for other in others) <= SAME_CAMERA:
-            return usual, source
-    if said is not None:
-        return said, EXIF
-    why = "cameras of that size in the map differ" if same else "no camera of the map has that size"
-    raise FormatError(
-        f"intrinsics are not known ({width} x {height}, no focal length in EXIF, {why}): list them with --queries"
-    )
-
-
-def _turned(camera: Camera, size: Size) -> Camera | None:
-    """A camera turned by a quarter, if its images then have this size; of those whose lens is the same along both axes.
-
-    To which side it was turned is not known: the principal point is taken to be the center.
-    """
-    if (camera.height, camera.width) != size or camera.model_name not in TURNED:
-        return None
-    width, height = size
-    values = dict(zip(camera_parameters(camera.model_name), camera.params))
-    values |= {"cx": width / 2, "cy": height / 2, "fx": values.get("fy"), "fy": values.get("fx")}
-    params = [float(values[key]) for key in camera_parameters(camera.model_name)]
-    return make_camera(camera.model_name, width, height, params)
-
-
-def _focal_length(camera: Camera) -> float:
-    """Pixels, the mean of both axes."""
-    values = dict(zip(camera_parameters(camera.model_name), camera.params))
-    return float(np.mean([values[key] for key in FOCAL_LENGTHS if key in values]))
 
 
 def _row(link: str, result: LocalizationResult, source: str, frame: MapFrame | None) -> Row:

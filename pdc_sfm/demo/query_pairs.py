@@ -14,13 +14,15 @@ from pdc_sfm.store.pair_lists import write_pairs
 
 log = logging.getLogger(__name__)
 
-Judge = Callable[[Path], Mapping[str, PoseProbability | None]]
+TryPairs = Callable[[Path], Mapping[str, PoseProbability | None]]
 
 
-def choose_pairs(retrieved: Mapping[str, list[str]], pairs: Path, judge: Judge, settings: LocalizationSettings) -> None:
+def choose_pairs(
+    retrieved: Mapping[str, list[str]], pairs: Path, try_pairs: TryPairs, settings: LocalizationSettings
+) -> None:
     """Write the pairs of queries and images to the file `pairs`.
 
-    `judge` matches the pairs of a file and says how likely the poses are right that they give.
+    `try_pairs` matches the pairs of a file and returns the probability that each resulting pose is right.
     """
     parts = rounds(max(map(len, retrieved.values())), settings.sure)
     count, asked = dict.fromkeys(retrieved, parts[0].stop), list(retrieved)
@@ -31,7 +33,7 @@ def choose_pairs(retrieved: Mapping[str, list[str]], pairs: Path, judge: Judge, 
         if not asked:
             break
         write_pairs(trial, [(query, image) for query in asked for image in retrieved[query][: part.stop]])
-        now = judge(trial)
+        now = try_pairs(trial)
         trial.unlink()
         limits = settings.sure, settings.doubtful
         asked = [query for query in asked if not is_enough(now.get(query), before.get(query), *limits)]

@@ -8,11 +8,11 @@ from typing import Any
 
 from pdc_sfm.colmap.io.models import ReconstructionError
 from pdc_sfm.colmap.mapping.sift_files import match_sift
-from pdc_sfm.demo.cameras import write_queries
 from pdc_sfm.demo.chain import Chain
 from pdc_sfm.demo.method import Method, Scene
 from pdc_sfm.demo.settings import DemoSettings, demo_settings, retrieval_settings
 from pdc_sfm.demo.table import GROUPS, empty_row, localization_record
+from pdc_sfm.demo.true_cameras import write_queries
 from pdc_sfm.engine.pairing import nearest_pose_pairs
 from pdc_sfm.files import exclusive
 from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pdc_sfm.colmap.io.maps import find_map
-from pdc_sfm.colmap.io.mesh import write_mesh
+from pdc_sfm.colmap.io.poisson_mesh import write_mesh
 from pdc_sfm.colmap.io.posed_views import PosedView
 from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.errors import FormatError, OtherSettingsError, OutputError

@@ -19,7 +19,7 @@ import numpy as np
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive, file_digest, write_text
 from pdc_sfm.images import list_images, read_image, resize_image, write_image
-from pdc_sfm.media.journal import append_journal, read_journal
+from pdc_sfm.media.picture_log import append_journal, read_journal
 from pdc_sfm.paths import keep_apart
 from pdc_sfm.progress import progress
 from pdc_sfm.settings import require, to_dict

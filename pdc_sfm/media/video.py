@@ -21,7 +21,7 @@ import numpy as np
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.files import exclusive, file_digest, write_text
 from pdc_sfm.images import write_image
-from pdc_sfm.media.journal import append_journal, other_content, read_journal
+from pdc_sfm.media.picture_log import append_journal, other_content, read_journal
 from pdc_sfm.paths import check_regular, keep_apart, read_text
 from pdc_sfm.progress import progress
 

@@ -10,6 +10,7 @@ from pdc_sfm.device import check_device
 from pdc_sfm.errors import UserError
 from pdc_sfm.files import write_text
 from pdc_sfm.report.gallery import ShownPair, gallery, load_shown
+from pdc_sfm.report.ground_truth import against_truth
 from pdc_sfm.report.html import Section
 from pdc_sfm.report.localization import localization, retrieval
 from pdc_sfm.report.model3d import model_section
@@ -17,7 +18,6 @@ from pdc_sfm.report.overview import overview, settings
 from pdc_sfm.report.page import page
 from pdc_sfm.report.run_data import Missing, Run
 from pdc_sfm.report.statistics import statistics
-from pdc_sfm.report.truth import against_truth
 
 if TYPE_CHECKING:
     from pdc_sfm.matcher import Matcher

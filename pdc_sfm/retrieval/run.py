@@ -16,7 +16,7 @@ from pdc_sfm.files import exclusive
 from pdc_sfm.matches.masks import Masks
 from pdc_sfm.paths import keep_apart
 from pdc_sfm.progress import progress
-from pdc_sfm.retrieval.names import read_names
+from pdc_sfm.retrieval.image_lists import read_names
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import require, to_dict

@@ -17,13 +17,15 @@ from pdc_sfm.client.answers import Localization, PairMatches, Retrieval, UsedIma
 from pdc_sfm.colmap.io.frame import read_frame
 from pdc_sfm.colmap.io.models import has_metres, load_model
 from pdc_sfm.colmap.io.point_lookup import PointLookup
-from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, check_keypoints, locate
+from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings, locate
 from pdc_sfm.colmap.localization.log import shown_inliers
 from pdc_sfm.colmap.localization.probability import METRES
 from pdc_sfm.colmap.localization.query import LocalizedQuery, Query
+from pdc_sfm.colmap.localization.query_reader import check_keypoints
 from pdc_sfm.colmap.localization.rounds import is_enough, rounds
 from pdc_sfm.colmap.types import Camera
-from pdc_sfm.demo.queries import EXIF, EXIF_SIGMA, Map, intrinsics_of
+from pdc_sfm.demo.queries import Map
+from pdc_sfm.demo.query_intrinsics import EXIF, EXIF_SIGMA, intrinsics_of
 from pdc_sfm.engine.cache import parse_bytes
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import FormatError, ImageError, SettingsError

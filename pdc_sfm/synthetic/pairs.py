@@ -15,9 +15,9 @@ import cv2
 import numpy as np
 
 from pdc_sfm.settings import require
+from pdc_sfm.synthetic.appearance import MILD, PhotometricSettings, augment
 from pdc_sfm.synthetic.objects import Mask, compose_layers, paste, random_cutout, random_objects
 from pdc_sfm.synthetic.perturbations import PerturbationSettings, random_residual
-from pdc_sfm.synthetic.photometric import MILD, PhotometricSettings, augment
 from pdc_sfm.synthetic.warps import ImageFrame, Pose, Warp, WarpSettings, in_pixels, jacobian, project, random_warp
 
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
 from pdc_sfm.processes import core_count
-from pdc_sfm.tracks.processes import Process
+from pdc_sfm.tracks.subprocesses import Process
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

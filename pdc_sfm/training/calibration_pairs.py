@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pdc_sfm.synthetic.appearance import PhotometricSettings
 from pdc_sfm.synthetic.pairs import PhotoSource, SyntheticPair, SyntheticPairSettings, fixed_pairs, make_pair
 from pdc_sfm.synthetic.photographs import open_photographs
-from pdc_sfm.synthetic.photometric import PhotometricSettings
 from pdc_sfm.synthetic.warps import WarpSettings
 from pdc_sfm.training.rendered import RenderedScene
 

@@ -9,8 +9,8 @@ import torch
 from pdc_sfm.errors import CheckpointError
 from pdc_sfm.network import PDCNet
 from pdc_sfm.settings import differences, to_dict
-from pdc_sfm.training.options import TrainSettings
 from pdc_sfm.training.pretrained import fill_backbone
+from pdc_sfm.training.settings import TrainSettings
 from pdc_sfm.weights import built_in_path, fill, read_checkpoint
 from pdc_sfm.weights.checkpoint import BUILT_IN
 

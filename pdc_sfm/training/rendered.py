@@ -17,9 +17,9 @@ from pdc_sfm.errors import UserError
 from pdc_sfm.images import read_image
 from pdc_sfm.pixels import ImageShape
 from pdc_sfm.scenes import SceneTruth
-from pdc_sfm.scenes.layouts.record import RECORD
+from pdc_sfm.scenes.layouts.scene_json import RECORD
+from pdc_sfm.synthetic.appearance import PhotometricSettings, augment
 from pdc_sfm.synthetic.objects import transform
-from pdc_sfm.synthetic.photometric import PhotometricSettings, augment
 from pdc_sfm.synthetic.warps import ImageFrame
 from pdc_sfm.training.sources import Sample
 from pdc_sfm.training.supervision import SupervisionSettings, Window

@@ -20,8 +20,8 @@ from pdc_sfm.training import calibration
 from pdc_sfm.training.calibration_pairs import calibration_kinds
 from pdc_sfm.training.machine import prepare_process, say
 from pdc_sfm.training.megadepth import open_megadepth
-from pdc_sfm.training.options import TrainSettings
 from pdc_sfm.training.rendered import RenderedScene, RenderedSource
+from pdc_sfm.training.settings import TrainSettings
 from pdc_sfm.training.sources import FixedPairs, MixedSource, Source, SyntheticSource
 from pdc_sfm.training.supervision import ModelScene, RealSource, SupervisedScene
 from pdc_sfm.training.trainer import TrainResult, train

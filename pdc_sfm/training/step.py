@@ -12,7 +12,7 @@ from pdc_sfm.training.batch import Batch
 from pdc_sfm.training.descriptors import descriptor_loss
 from pdc_sfm.training.loss import training_loss
 from pdc_sfm.training.machine import Group
-from pdc_sfm.training.options import TrainSettings
+from pdc_sfm.training.settings import TrainSettings
 
 
 class Objective(nn.Module):

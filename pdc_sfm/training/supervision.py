@@ -15,7 +15,7 @@ from pdc_sfm.errors import FormatError, UserError
 from pdc_sfm.images import read_image
 from pdc_sfm.pixels import ImageShape, rescale
 from pdc_sfm.settings import require
-from pdc_sfm.synthetic.photometric import PhotometricSettings, augment
+from pdc_sfm.synthetic.appearance import PhotometricSettings, augment
 from pdc_sfm.training.sources import Sample
 
 

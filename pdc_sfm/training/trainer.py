@@ -35,7 +35,7 @@ from pdc_sfm.training.machine import (
     prepare_process,
     say,
 )
-from pdc_sfm.training.options import TrainSettings
+from pdc_sfm.training.settings import TrainSettings
 from pdc_sfm.training.sources import FixedPairs, Sample, SampleStream, Source
 from pdc_sfm.training.step import Stepper
 from pdc_sfm.training.validation import validate

@@ -24,7 +24,7 @@ from pdc_sfm.memory import keep_freed
 from pdc_sfm.network import PDCNET, PDCNET_PLUS, NetworkSettings, PDCNet, for_inference
 from pdc_sfm.paths import check_regular
 from pdc_sfm.settings import from_dict, to_dict
-from pdc_sfm.weights.names import is_authors, our_name
+from pdc_sfm.weights.parameter_names import is_authors, our_name
 from pdc_sfm.weights.tensor_files import read_safetensors, write_safetensors
 from pdc_sfm.weights.torch_files import read_torch_file
 

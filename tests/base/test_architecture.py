@@ -35,8 +35,11 @@ def test_every_file_of_the_walks_exists():
         assert [path for path in walk(verb) if not (ROOT / path).is_file()] == []
 
 
-def test_the_picture_is_a_picture():
-    assert ElementTree.parse(DOCS / "architecture.svg").getroot().tag.endswith("svg")
+def test_the_picture_names_every_room():
+    picture = ElementTree.parse(DOCS / "architecture.svg").getroot()
+    assert picture.tag.endswith("svg")
+    words = {word for node in picture.iter() if node.tag.endswith("text") for word in re.findall(r"[a-z]+", node.text)}
+    assert set(rooms()) <= words
 
 
 @pytest.fixture(scope="module")

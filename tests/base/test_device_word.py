@@ -15,7 +15,7 @@ from pdc_sfm.hloc_plugin import confs, settings_of
 from pdc_sfm.keypoints.types import KeypointSettings
 from pdc_sfm.report import write_report
 from pdc_sfm.retrieval.settings import RetrievalSettings
-from pdc_sfm.training.options import TrainSettings
+from pdc_sfm.training.settings import TrainSettings
 from pdc_sfm.weights import load_network
 
 SETTINGS = (MatchingSettings, RetrievalSettings, KeypointSettings, TrainSettings)

@@ -41,3 +41,32 @@ def test_private_names_are_not_imported_by_other_modules():
         if alias.name.startswith("_") and not alias.name.startswith("__")
     ]
     assert found == []
+
+
+# One thing each, in every room that has it: settings, types, a run; a cache of codes or of pictures; work of a worker; ...
+SHARED_FILE_NAMES = {
+    *(
+        "__init__",
+        "cache",
+        "calibration",
+        "checks",
+        "coarse",
+        "database",
+        "depth",
+        "evidence",
+        "extension",
+        "flow",
+        "http",
+    ),
+    *("localization", "matching", "nvm", "pairs", "panoramas", "patches", "paths", "photographs", "probability", "run"),
+    *("scene", "settings", "types", "weights_file", "work"),
+}
+
+
+def test_a_file_name_has_one_meaning():
+    """A verb may be named as what it calls; other names are used once, or listed above as meaning the same in both places."""
+    places = defaultdict(list)
+    for path in TREES:
+        if not path.startswith("commands/"):
+            places[Path(path).stem].append(path)
+    assert {name: paths for name, paths in places.items() if len(paths) > 1 and name not in SHARED_FILE_NAMES} == {}

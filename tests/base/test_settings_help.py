@@ -23,7 +23,7 @@ from pdc_sfm.settings.help import (
     short_table,
     summary,
 )
-from pdc_sfm.training.options import TrainSettings
+from pdc_sfm.training.settings import TrainSettings
 
 
 @dataclasses.dataclass(frozen=True)

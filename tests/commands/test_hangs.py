@@ -19,7 +19,7 @@ from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import FormatError, ImageError, SettingsError, UserError
 from pdc_sfm.images import LARGEST, list_images, read_image, write_image
-from pdc_sfm.retrieval.names import read_names
+from pdc_sfm.retrieval.image_lists import read_names
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import read_pairs
 from pdc_sfm.weights import sha256

@@ -176,7 +176,7 @@ def test_functions_refuse_what_their_verbs_refuse(place):
     from pdc_sfm.colmap.localization.localize_sfm import localize
     from pdc_sfm.colmap.mapping.reconstruction import reconstruct
     from pdc_sfm.colmap.mapping.triangulation import triangulate
-    from pdc_sfm.keypoints.export import export_keypoints
+    from pdc_sfm.keypoints.extraction import export_keypoints
     from pdc_sfm.retrieval import retrieve
 
     before, files = content(place), ("pairs.txt", "features.h5", "matches.h5")

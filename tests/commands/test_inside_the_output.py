@@ -19,11 +19,11 @@ from pdc_sfm.colmap.localization.localize_sfm import localize
 from pdc_sfm.colmap.mapping.reconstruction import reconstruct
 from pdc_sfm.colmap.mapping.sift_files import match_sift
 from pdc_sfm.colmap.mapping.triangulation import triangulate
-from pdc_sfm.demo.photographs import _link, link_name
+from pdc_sfm.demo.linked_images import link_images, link_name
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import UserError
 from pdc_sfm.images import list_images, name_problem, write_image
-from pdc_sfm.keypoints.export import export_keypoints
+from pdc_sfm.keypoints.extraction import export_keypoints
 from pdc_sfm.report import write_report
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.run_folder import RunFolder
@@ -129,7 +129,7 @@ def test_photographs_in_folders_of_blanks_and_dots(output, tmp_path):
     listed = list_images(tmp_path / "given")
     assert len(listed) == len(names)
     folder = RunFolder(output)
-    _link(tmp_path / "given", listed, folder)
+    link_images(tmp_path / "given", listed, folder)
     assert len(list_images(output / "images")) == len(names)
     assert [path.name for path in output.iterdir()] == ["images"]
 

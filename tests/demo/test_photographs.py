@@ -7,7 +7,7 @@ from projections import exact_matcher, make_scene, write_images
 
 from pdc_sfm.cli import main
 from pdc_sfm.demo import PhotographSettings, run_photographs
-from pdc_sfm.demo.photographs import _link
+from pdc_sfm.demo.linked_images import link_images
 from pdc_sfm.errors import ImageError, OutputError
 from pdc_sfm.images import list_images, write_image
 from pdc_sfm.retrieval import RetrievalSettings
@@ -59,7 +59,7 @@ def test_names_with_blanks_are_linked_without_them_and_stay_apart(tmp_path):
     for name in ("my photo.png", "my_photo.png", "trip/a b.png", "trip-a_b.png"):
         write_image(tmp_path / "photos" / name, image)
     folder = RunFolder(tmp_path / "run")
-    _link(tmp_path / "photos", list_images(tmp_path / "photos"), folder)
+    link_images(tmp_path / "photos", list_images(tmp_path / "photos"), folder)
     links = list_images(tmp_path / "run" / "images")
     assert len(links) == 4
     assert len({link.replace("/", "-") for link in links}) == 4  # as hloc's files name them

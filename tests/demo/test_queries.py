@@ -12,7 +12,8 @@ from pdc_sfm.cli import main
 from pdc_sfm.colmap.io.frame import MapFrame, write_frame
 from pdc_sfm.colmap.io.results import read_poses
 from pdc_sfm.colmap.mapping.triangulation import triangulate
-from pdc_sfm.demo.queries import intrinsics_of, localize_in_map, open_map, table
+from pdc_sfm.demo.queries import localize_in_map, open_map, table
+from pdc_sfm.demo.query_intrinsics import intrinsics_of
 from pdc_sfm.errors import FormatError, ImageError
 from pdc_sfm.evaluation.measures.poses import pose_error
 from pdc_sfm.store.pair_lists import read_pairs

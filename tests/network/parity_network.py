@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pdc_sfm.network import PDCNET, PDCNET_PLUS, PDCNet
-from pdc_sfm.weights.names import our_name
+from pdc_sfm.weights.parameter_names import our_name
 
 OWN = Path(__file__).resolve().parents[1] / "parity"
 FOLDER = Path(os.environ.get("PDC_SFM_PARITY_DIR", OWN))

@@ -10,7 +10,7 @@ from pdc_sfm.aachen.dataset import AachenDataset, describe_dataset
 from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import OtherSettingsError, SettingsError, UserError
-from pdc_sfm.keypoints.export import made_with
+from pdc_sfm.keypoints.extraction import made_with
 from pdc_sfm.keypoints.types import KeypointSettings
 from pdc_sfm.pipeline.matching import describe, describe_matching
 from pdc_sfm.pipeline.steps import Steps

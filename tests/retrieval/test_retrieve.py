@@ -212,7 +212,7 @@ def test_codes_of_another_network_are_refused(images, tmp_path):
 
 
 def test_lists_may_be_files_lists_with_intrinsics_globs_or_folders(images, tmp_path):
-    from pdc_sfm.retrieval.names import read_names
+    from pdc_sfm.retrieval.image_lists import read_names
 
     (tmp_path / "day.txt").write_text("# day\nquery/a.png PINHOLE 64 48 50 50 32 24\n\nquery/a.png\n")
     (tmp_path / "night.txt").write_text("query/b.png\n")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pdc_sfm.scenes import Camera, Conditions, Rendering, flow_between, flow_from_depth, render_image
-from pdc_sfm.scenes.town.plan import KERB
+from pdc_sfm.scenes.town.ground_plan import KERB
 
 LEFT = Camera.looking(np.array([-12.0, -9.0, 1.7]), np.array([4.0, 12.0, 4.0]), (160, 120), 130)
 RIGHT = Camera.looking(np.array([-9.0, -10.4, 1.6]), np.array([4.0, 12.0, 4.5]), (128, 112), 150, roll=0.05)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pdc_sfm.scenes import SceneSettings, plan_shots
-from pdc_sfm.scenes.town.plan import HALF
+from pdc_sfm.scenes.town.ground_plan import HALF
 
 
 def facade_ahead(camera) -> np.ndarray:

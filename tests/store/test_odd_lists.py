@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from odd_input import ESCAPES, damaged_text, examples, lines_of, names, refused_or
 
 from pdc_sfm.errors import FormatError
-from pdc_sfm.retrieval.names import read_names
+from pdc_sfm.retrieval.image_lists import read_names
 from pdc_sfm.store.pair_lists import read_pairs, read_retrieval, write_pairs
 
 GOOD = "# pairs\nq/1.jpg db/2.jpg\n\nq/1.jpg db/ü3.jpg\n-q/2.jpg #db/2.jpg\n"

@@ -17,8 +17,8 @@ from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.store.journal import RawStore, open_raw_store
 from pdc_sfm.tracks import assemble
 from pdc_sfm.tracks.assemble import Outputs, aggregate
-from pdc_sfm.tracks.processes import Process
 from pdc_sfm.tracks.settings import TrackSettings
+from pdc_sfm.tracks.subprocesses import Process
 from pdc_sfm.tracks.threads import Threads
 
 SIZE = (200, 160)
@@ -97,7 +97,9 @@ def test_a_process_that_is_killed_is_said():
 
 
 def test_processes_end_with_the_one_that_started_them_even_if_it_is_killed():
-    start = "from pdc_sfm.tracks.processes import Process; p = Process(); print(p.call(abs, -3), flush=True); input()"
+    start = (
+        "from pdc_sfm.tracks.subprocesses import Process; p = Process(); print(p.call(abs, -3), flush=True); input()"
+    )
     pipe = subprocess.PIPE
     parent = subprocess.Popen([sys.executable, "-c", start], stdin=pipe, stdout=pipe, stderr=pipe)
     assert parent.stdout.readline() == b"3\n"

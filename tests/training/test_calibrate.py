@@ -14,7 +14,7 @@ from pdc_sfm.synthetic.photographs import held_out
 from pdc_sfm.training import calibration
 from pdc_sfm.training.calibration_pairs import calibration_kinds
 from pdc_sfm.training.initial import initial_network
-from pdc_sfm.training.options import TrainSettings
+from pdc_sfm.training.settings import TrainSettings
 from pdc_sfm.weights import built_in_path, load_network, read_checkpoint, save_network
 
 

@@ -13,7 +13,7 @@ from pdc_sfm.training import step
 from pdc_sfm.training.batch import collate
 from pdc_sfm.training.initial import initial_network
 from pdc_sfm.training.machine import Group
-from pdc_sfm.training.options import TrainSettings
+from pdc_sfm.training.settings import TrainSettings
 from pdc_sfm.training.sources import SyntheticSource
 from pdc_sfm.training.step import Stepper
 from pdc_sfm.training.validation import validate

@@ -9,9 +9,9 @@ from photo_fakes import WavePhotos
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.settings import load_settings
+from pdc_sfm.synthetic.appearance import PhotometricSettings
 from pdc_sfm.synthetic.pairs import SyntheticPair, SyntheticPairSettings, make_pair, sample, validation_pairs
 from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
-from pdc_sfm.synthetic.photometric import PhotometricSettings
 from pdc_sfm.synthetic.warps import KINDS, ImageFrame, WarpSettings
 from pdc_sfm.training.preview import reconstruct
 

@@ -11,7 +11,7 @@ from pdc_sfm.errors import UserError
 from pdc_sfm.images import write_image
 from pdc_sfm.scenes import Camera
 from pdc_sfm.scenes.layouts.plain import camera_to_dict
-from pdc_sfm.synthetic.photometric import PhotometricSettings
+from pdc_sfm.synthetic.appearance import PhotometricSettings
 from pdc_sfm.training.rendered import RenderedScene, RenderedSource, cut_views
 from pdc_sfm.training.supervision import SupervisionSettings
 

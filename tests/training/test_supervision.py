@@ -7,7 +7,7 @@ import pytest
 from pdc_sfm.colmap.io.shared_points import read_views
 from pdc_sfm.errors import FormatError, UserError
 from pdc_sfm.images import write_image
-from pdc_sfm.synthetic.photometric import PhotometricSettings
+from pdc_sfm.synthetic.appearance import PhotometricSettings
 from pdc_sfm.training.sources import MixedSource
 from pdc_sfm.training.supervision import ModelScene, RealPair, RealSource, SupervisionSettings, cut_out
 

@@ -17,8 +17,8 @@ from pdc_sfm.training.batch import collate
 from pdc_sfm.training.curve import read_table
 from pdc_sfm.training.initial import initial_network
 from pdc_sfm.training.machine import Group, TrainingError
-from pdc_sfm.training.options import TrainSettings
 from pdc_sfm.training.resume import load_state, save_state
+from pdc_sfm.training.settings import TrainSettings
 from pdc_sfm.training.sources import SyntheticSource
 from pdc_sfm.training.step import Stepper
 from pdc_sfm.weights import load_network, read_checkpoint

@@ -19,7 +19,7 @@ from noting_matcher import Doubling, NotingMatcher
 from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.errors import ClusterError, ImageError
-from pdc_sfm.keypoints.export import export_keypoints
+from pdc_sfm.keypoints.extraction import export_keypoints
 from pdc_sfm.keypoints.types import KeypointSettings
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.store.journal import RawStore

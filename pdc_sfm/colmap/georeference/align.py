@@ -10,12 +10,12 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.georeference.control_points import ControlPoint, known_scale, place_control
+from pdc_sfm.colmap.georeference.held_axes import held_axes
 from pdc_sfm.colmap.georeference.local_origin import LocalOrigin, swapped
 from pdc_sfm.colmap.georeference.prior_adjustment import adjust_to_positions
 from pdc_sfm.colmap.georeference.similarity import Axes, PlaceFit, Places, Similarity, fit_similarity, lie_on_a_line
 from pdc_sfm.colmap.io.frame import MapFrame
 from pdc_sfm.errors import FormatError
-from pdc_sfm.orientation import UPRIGHT, Orientation, orientation_of
 from pdc_sfm.settings import require
 from pdc_sfm.store.control import Control
 from pdc_sfm.store.positions import VERTICAL, Positions, positions_of_exif, read_positions
@@ -29,7 +29,6 @@ MAX_WRONG = 0.2  # of the places: with more the map itself may be wrong
 BETTER = 0.5  # of the median residual, for exchanged axes to be believed
 RIG_SIGMA = 0.002  # relative, of the scale that a calibrated rig gives
 MOST_NAMED = 5
-HEAD = 1 << 18  # bytes of a file in which its EXIF lies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,16 +190,10 @@ class _Job:
         return Places(source, target, sigma, is_known=usual is not None)
 
     def _axes(self, geographic: bool, target: np.ndarray) -> Axes | None:
-        """How photographs are held, which tells what is up where the world's axes are known, or places leave it open."""
+        """How photographs are held. It tells which way is up if the axes of the world are known, or if places leave it open."""
         if not geographic and not lie_on_a_line(target):
             return None
-        found = []
-        for name, image_id in self.ids.items():
-            rotation = np.asarray(self.model.image(image_id).cam_from_world().matrix())[:, :3]
-            right, down = _sides(_orientation(self.images / name))
-            found.append((right @ rotation, down @ rotation, rotation[2]))
-        right, down, forward = (np.array(some) for some in zip(*found))
-        return Axes(right, down, forward)
+        return held_axes(self.model, self.ids, self.images)
 
     def _exchanged(self, positions: Positions, fit: PlaceFit, axes: Axes | None) -> str:
         """What to say if the positions fit much better with two axes exchanged: as their mirror image."""
@@ -265,20 +258,6 @@ def _flat(fit: PlaceFit, places: Places) -> np.ndarray:
 
 def _length(metres: float) -> str:
     return f"{metres / 1000:.3g} km" if metres >= 1000 else f"{metres:.3g} m"
-
-
-def _orientation(path: Path) -> Orientation:
-    try:
-        with open(path, "rb") as file:
-            return orientation_of(file.read(HEAD))
-    except OSError:
-        return UPRIGHT
-
-
-def _sides(orientation: Orientation) -> tuple[np.ndarray, np.ndarray]:
-    """What is right and what is down for a person, as directions (3,) of the camera, whose axes are the stored pixels'."""
-    corners = orientation.stored_points(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), (1, 1))
-    return np.r_[corners[1] - corners[0], 0.0], np.r_[corners[2] - corners[0], 0.0]
 
 
 def find_positions(

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder for state, weights, tables and curve")
     parser.add_argument("--weights", default="compact", help="weights to begin with (default: the built-in ones)")
     parser.add_argument("--photos", type=Path, help="photographs for self-supervised pairs (default: the images)")
-    add_settings(parser, "pdc_sfm.training.options:TrainSettings", preset="finetune", group="train")
+    add_settings(parser, "pdc_sfm.training.settings:TrainSettings", preset="finetune", group="train")
     parser.set_defaults(
         paths=Paths(images=("images", "photos"), models=("model",), inputs=("weights",), folders=("output",))
     )

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--megadepth", type=Path, help="MegaDepth folder in D2-Net's layout")
     parser.add_argument("--scene", type=Path, action="append", default=[], help="folder of a rendered scene")
     parser.add_argument("--output", type=Path, required=True, help="folder for state, weights, tables and curve")
-    add_settings(parser, "pdc_sfm.training.options:TrainSettings", preset="compact", group="train")
+    add_settings(parser, "pdc_sfm.training.settings:TrainSettings", preset="compact", group="train")
     folders = ("photos", "objects", "images")
     parser.set_defaults(
         paths=Paths(images=folders, models=("model",), inputs=("megadepth", "scene"), folders=("output",))
@@ -43,8 +43,8 @@ def run(args: argparse.Namespace) -> int:
     from pdc_sfm.errors import SettingsError
     from pdc_sfm.settings import load_settings
     from pdc_sfm.training.machine import say
-    from pdc_sfm.training.options import TrainSettings
     from pdc_sfm.training.run import train_on_folders
+    from pdc_sfm.training.settings import TrainSettings
 
     if len(args.model) != len(args.images):
         raise SettingsError(f"{len(args.model)} --model but {len(args.images)} --images: give one for each model")

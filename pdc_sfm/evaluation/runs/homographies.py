@@ -20,8 +20,8 @@ from pdc_sfm.matches.select import SelectSettings, select_matches
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.settings import require
 from pdc_sfm.sift import sift_matches
+from pdc_sfm.synthetic.appearance import PhotometricSettings
 from pdc_sfm.synthetic.pairs import PhotoSource, SyntheticPair, SyntheticPairSettings, fixed_pairs, make_pair
-from pdc_sfm.synthetic.photometric import PhotometricSettings
 from pdc_sfm.synthetic.warps import WarpSettings
 
 _VIEW = WarpSettings(homography=1, affine=0, tps=0, mixed=0, moderate=1, rotated=0, strong=0)

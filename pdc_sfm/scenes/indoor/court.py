@@ -10,9 +10,9 @@ from pdc_sfm.scenes.objects.shapes import STANDING, Wardrobe
 from pdc_sfm.scenes.render.mesh import Frame, Mesh
 from pdc_sfm.scenes.render.shot import Shot
 from pdc_sfm.scenes.settings import WorldSettings
+from pdc_sfm.scenes.worlds.shots import Focus, plan
 from pdc_sfm.scenes.worlds.skins import Skin, Textures
 from pdc_sfm.scenes.worlds.solids import Solids
-from pdc_sfm.scenes.worlds.views import Focus, plan
 from pdc_sfm.scenes.worlds.world import World
 
 HEAD = (1.2, 3.5)  # metres above the ground from which pictures are taken

@@ -16,7 +16,7 @@ from pdc_sfm.images import write_image
 from pdc_sfm.pixels import to_colmap
 from pdc_sfm.scenes.layouts.plain import Progress, write_depth
 from pdc_sfm.scenes.layouts.produce import take_pictures
-from pdc_sfm.scenes.layouts.record import is_written, write_record
+from pdc_sfm.scenes.layouts.scene_json import is_written, write_record
 from pdc_sfm.scenes.render.camera import Camera
 from pdc_sfm.scenes.render.flow import sight
 from pdc_sfm.scenes.render.renderer import Rendering

@@ -18,7 +18,7 @@ from pdc_sfm.errors import FormatError
 from pdc_sfm.files import atomic_path, exclusive, write_text
 from pdc_sfm.images import write_image
 from pdc_sfm.scenes.layouts.produce import take_pictures
-from pdc_sfm.scenes.layouts.record import is_written, write_record
+from pdc_sfm.scenes.layouts.scene_json import is_written, write_record
 from pdc_sfm.scenes.render.camera import Camera
 from pdc_sfm.scenes.render.renderer import Rendering
 from pdc_sfm.scenes.render.shot import Shot

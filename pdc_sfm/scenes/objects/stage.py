@@ -10,9 +10,9 @@ from pdc_sfm.scenes.objects.shapes import FLAT, STANDING, Wardrobe, clutter
 from pdc_sfm.scenes.render.mesh import Frame, Mesh
 from pdc_sfm.scenes.render.shot import Shot
 from pdc_sfm.scenes.settings import WorldSettings
+from pdc_sfm.scenes.worlds.shots import APART, Focus, plan, shares
 from pdc_sfm.scenes.worlds.skins import Textures
 from pdc_sfm.scenes.worlds.solids import Solids
-from pdc_sfm.scenes.worlds.views import APART, Focus, plan, shares
 from pdc_sfm.scenes.worlds.world import World
 
 TABLE = 1.2  # metres, the table's side

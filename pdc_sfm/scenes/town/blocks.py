@@ -9,8 +9,8 @@ from pdc_sfm.scenes.materials.noise import rgb
 from pdc_sfm.scenes.materials.surface import Material
 from pdc_sfm.scenes.render.mesh import Frame, MeshBuilder
 from pdc_sfm.scenes.town.facade import Opening, WallSkin, pierced_wall, quoins, surround
+from pdc_sfm.scenes.town.ground_plan import HALF, ISLAND, KERB, SIDEWALK, STREET
 from pdc_sfm.scenes.town.houses import build_house
-from pdc_sfm.scenes.town.plan import HALF, ISLAND, KERB, SIDEWALK, STREET
 from pdc_sfm.scenes.town.roofs import ridge_along
 from pdc_sfm.scenes.town.styles import random_house
 

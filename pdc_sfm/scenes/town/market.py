@@ -7,7 +7,7 @@ import numpy as np
 from pdc_sfm.scenes.materials.lettering import STALLS, WORDS
 from pdc_sfm.scenes.render.mesh import Frame, MeshBuilder
 from pdc_sfm.scenes.town import furniture
-from pdc_sfm.scenes.town.plan import HALF, ISLAND, KERB, SIDEWALK
+from pdc_sfm.scenes.town.ground_plan import HALF, ISLAND, KERB, SIDEWALK
 from pdc_sfm.scenes.town.trees import tree
 
 _EDGE = (HALF[0] - 2.3, HALF[1] - 2.3)  # on the pavement, near the kerb

@@ -10,7 +10,7 @@ from pdc_sfm.scenes.materials.noise import rgb
 from pdc_sfm.scenes.materials.surface import Material
 from pdc_sfm.scenes.render.mesh import Frame, Mesh, MeshBuilder
 from pdc_sfm.scenes.town.figures import figure
-from pdc_sfm.scenes.town.plan import HALF, LANE, ground_height
+from pdc_sfm.scenes.town.ground_plan import HALF, LANE, ground_height
 
 _COATS = ("#2c3440", "#6a3a3a", "#3f4a35", "#8a8478", "#1f2023", "#b0a58f", "#3a4f6a", "#8f6f4a", "#c7c4bb", "#54465a")
 _LEGS = ("#2a3040", "#1d1d1f", "#4a4238", "#3a4a63", "#6d675c")

@@ -8,7 +8,7 @@ from pdc_sfm.scenes.render.camera import Camera
 from pdc_sfm.scenes.render.conditions import Conditions, database_conditions, day_conditions, night_conditions
 from pdc_sfm.scenes.render.shot import Role, Shot
 from pdc_sfm.scenes.settings import SceneSettings
-from pdc_sfm.scenes.town.plan import HALF, ground_height
+from pdc_sfm.scenes.town.ground_plan import HALF, ground_height
 
 # A query sees its target from a side and distance that the walk has, give or take
 IN_VIEW, SAME_SIDE, ZOOM = np.radians(22), np.radians(30), 1.7

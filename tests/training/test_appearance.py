@@ -5,8 +5,8 @@ import pytest
 from photo_fakes import waves
 
 from pdc_sfm.errors import SettingsError
-from pdc_sfm.synthetic import photometric
-from pdc_sfm.synthetic.photometric import PROBABLE, PhotometricSettings, augment
+from pdc_sfm.synthetic import appearance
+from pdc_sfm.synthetic.appearance import PROBABLE, PhotometricSettings, augment
 
 IMAGE = waves(0, (96, 128))
 
@@ -41,12 +41,12 @@ def test_changes_are_mild_as_a_rule_and_strong_at_times():
 
 
 def test_night_is_dark_and_has_lamps():
-    nights = [photometric.night(IMAGE / np.float32(255), 0.5, np.random.default_rng(seed)) for seed in range(40)]
+    nights = [appearance.night(IMAGE / np.float32(255), 0.5, np.random.default_rng(seed)) for seed in range(40)]
     assert np.mean([night.mean() for night in nights]) < 0.6 * IMAGE.mean() / 255
     assert np.mean([night.max() > 0.8 for night in nights]) > 0.4
 
 
-@pytest.mark.parametrize("change", [photometric.blur, photometric.motion_blur])
+@pytest.mark.parametrize("change", [appearance.blur, appearance.motion_blur])
 def test_blurs_move_nothing(change):
     """The center of mass of a dot stays."""
     dot = np.zeros((41, 41, 3), np.float32)
@@ -54,13 +54,13 @@ def test_blurs_move_nothing(change):
     for seed in range(20):
         spread = change(dot, 1.0, np.random.default_rng(seed))[..., 0].astype(np.float64)
         y, x = np.mgrid[:41, :41]
-        assert (spread * x).sum() / spread.sum() == pytest.approx(20, abs=0.3 if change is photometric.blur else 1e-4)
-        assert (spread * y).sum() / spread.sum() == pytest.approx(20, abs=0.3 if change is photometric.blur else 1e-4)
+        assert (spread * x).sum() / spread.sum() == pytest.approx(20, abs=0.3 if change is appearance.blur else 1e-4)
+        assert (spread * y).sum() / spread.sum() == pytest.approx(20, abs=0.3 if change is appearance.blur else 1e-4)
 
 
 def test_a_turn_of_hue_keeps_gray_gray():
-    assert photometric._hue(0.7) @ np.ones(3) == pytest.approx(np.ones(3))
-    assert photometric._hue(0.7) @ photometric._hue(-0.7) == pytest.approx(np.eye(3))
+    assert appearance._hue(0.7) @ np.ones(3) == pytest.approx(np.ones(3))
+    assert appearance._hue(0.7) @ appearance._hue(-0.7) == pytest.approx(np.eye(3))
 
 
 def test_probabilities_are_checked_by_name():

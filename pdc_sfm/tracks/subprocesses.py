@@ -17,7 +17,7 @@ from typing import TypeVar
 from pdc_sfm.errors import UserError
 
 Result = TypeVar("Result")
-SERVE = "from pdc_sfm.tracks.processes import serve; serve()"
+SERVE = "from pdc_sfm.tracks.subprocesses import serve; serve()"
 
 
 class Process:

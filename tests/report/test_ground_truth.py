@@ -8,8 +8,8 @@ from run_maker import SIZE, ShiftMatcher
 
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.report.gallery import ShownPair
+from pdc_sfm.report.ground_truth import against_truth
 from pdc_sfm.report.run_data import Missing, Run
-from pdc_sfm.report.truth import against_truth
 from pdc_sfm.scenes import Camera
 from pdc_sfm.scenes.layouts.plain import camera_to_dict
 

@@ -6,8 +6,8 @@ import pytest
 from pdc_sfm.cli import main
 from pdc_sfm.errors import ImageError, SettingsError
 from pdc_sfm.images import write_image
-from pdc_sfm.keypoints import export
-from pdc_sfm.keypoints.export import export_keypoints
+from pdc_sfm.keypoints import extraction
+from pdc_sfm.keypoints.extraction import export_keypoints
 from pdc_sfm.keypoints.types import Keypoints, KeypointSettings
 from pdc_sfm.store.readers import open_features
 
@@ -37,7 +37,7 @@ class Counting:
 
 
 def test_the_file_has_hlocs_layout(folder, monkeypatch):
-    monkeypatch.setattr(export, "make_detector", lambda settings: Counting())
+    monkeypatch.setattr(extraction, "make_detector", lambda settings: Counting())
     result = export_keypoints(folder / "images", folder / "f.h5")
     assert (result.images, result.new, result.keypoints, result.left_out) == (4, 4, 8, ())
     with open_features(folder / "f.h5") as file:
@@ -52,7 +52,7 @@ def test_the_file_has_hlocs_layout(folder, monkeypatch):
 
 def test_a_second_run_does_only_what_is_new(folder, monkeypatch):
     detector = Counting()
-    monkeypatch.setattr(export, "make_detector", lambda settings: detector)
+    monkeypatch.setattr(extraction, "make_detector", lambda settings: detector)
     export_keypoints(folder / "images", folder / "f.h5", names=NAMES[:2])
     assert detector.calls == 2
     export_keypoints(folder / "images", folder / "f.h5")
@@ -63,13 +63,13 @@ def test_a_second_run_does_only_what_is_new(folder, monkeypatch):
 
 
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_content(folder, monkeypatch):
-    monkeypatch.setattr(export, "PART_SECONDS", -1.0)
-    monkeypatch.setattr(export, "make_detector", lambda settings: Counting(dies_after=3))
+    monkeypatch.setattr(extraction, "PART_SECONDS", -1.0)
+    monkeypatch.setattr(extraction, "make_detector", lambda settings: Counting(dies_after=3))
     with pytest.raises(KeyboardInterrupt):
         export_keypoints(folder / "images", folder / "f.h5")
     assert not (folder / "f.h5").exists()  # no half file under the final name
     rest = Counting()
-    monkeypatch.setattr(export, "make_detector", lambda settings: rest)
+    monkeypatch.setattr(extraction, "make_detector", lambda settings: rest)
     export_keypoints(folder / "images", folder / "f.h5")
     assert rest.calls == 1
     with open_features(folder / "f.h5") as file:
