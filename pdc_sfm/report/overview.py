@@ -24,7 +24,7 @@ def overview(run: Run) -> Section:
         section.content += tiles(_figures(rows[0])) + _metrics_table(rows)
     else:
         section.content += tiles(_model_figures(run, section))
-    section.content += _unregistered(run)
+    section.content += _remarks(run)
     if run.record.get("steps"):
         section.content += _steps(run.record["steps"])
     if run.record and not run.record.get("finished"):
@@ -148,6 +148,17 @@ def _metrics_table(rows: list[dict[str, Any]]) -> str:
 
 def _recall(query: dict[str, Any] | None) -> str:
     return "-" if not query else " / ".join(f"{100 * share:.0f}" for share in query["recall"])
+
+
+def _remarks(run: Run) -> str:
+    """What mapping said: why images are not in the model, and what else one should know."""
+    try:
+        remarks = run.json(f"sfm/{SUMMARY}").get("remarks") or []
+    except Missing:
+        remarks = []
+    items = "".join(f"<li>{text(remark[:1].upper() + remark[1:])}</li>" for remark in remarks)
+    said = f'<div class="lost"><b>Remarks</b><ul>{items}</ul></div>' if items else ""
+    return said if any(remark.startswith("not registered") for remark in remarks) else said + _unregistered(run)
 
 
 def _unregistered(run: Run) -> str:

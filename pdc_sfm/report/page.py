@@ -24,6 +24,7 @@ def document(name: str, subtitle: str, sections: list[Section], missing: Sequenc
     """A page of sections, complete in one file."""
     title = f"pdc-sfm: {name}"
     links = "".join(f'<a href="#{s.key}">{text(s.title)}</a>' for s in sections)
+    navigation, kind = (f"<nav>{links}</nav>", "") if len(sections) > 1 else ("", ' class="single"')
     body = "".join(f'<section id="{s.key}"><h2>{text(s.title)}</h2>{s.content}</section>' for s in sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -34,11 +35,11 @@ def document(name: str, subtitle: str, sections: list[Section], missing: Sequenc
 <link rel="icon" href="data:,">
 <style>{_resource("page.css")}</style>
 </head>
-<body>
+<body{kind}>
 <header><div class="top"><h1>{text(title)}</h1>
 <button id="theme" type="button" title="dark or light">◐</button></div>
 <p class="note">{text(subtitle)}</p>
-<nav>{links}</nav></header>
+{navigation}</header>
 <main>{_missing(missing)}{body}</main>
 <footer>Written by pdc-sfm {text(__version__)}. This file needs no network.</footer>
 <dialog id="large"><img alt=""></dialog>

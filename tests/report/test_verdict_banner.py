@@ -48,3 +48,12 @@ def test_pairs_in_doubt_are_shown_and_one_whose_image_is_gone_is_not(tmp_path):
     content = overview(Run(tmp_path)).content
     assert "<figcaption>the map follows: 1.png - 2.png</figcaption>" in content
     assert content.count("<img") == 1
+
+
+def test_the_overview_says_why_images_are_not_in_the_map(tmp_path):
+    (tmp_path / "sfm").mkdir()
+    remarks = ["not registered, no partner: <7>.jpg; take photographs between"]
+    (tmp_path / "sfm" / "summary.json").write_text(json.dumps({"model": {}, "verdict": FINE, "remarks": remarks}))
+    content = overview(Run(tmp_path)).content
+    assert "<li>Not registered, no partner: &lt;7&gt;.jpg; take photographs between</li>" in content
+    assert "Not in the model" not in content
