@@ -31,7 +31,7 @@ from pdc_sfm.store.pair_lists import read_pairs, unique_pairs, write_pairs
 
 @dataclasses.dataclass(frozen=True)
 class ChallengeSettings:
-    """The protocol leaves no choice but these."""
+    """The settings that the protocol leaves open."""
 
     method: str = "pdcnet_plus"  # in the name of the result
     seed: int = 0  # of all random numbers

@@ -1,1 +1,1 @@
-"""One module per verb of the command line: its arguments, and the call of the function that does the work."""
+"""One module per command: its arguments, and the call of the function that does the work."""

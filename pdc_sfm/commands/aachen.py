@@ -1,11 +1,11 @@
-"""Aachen Day-Night, versions 1.0 and 1.1: from the dataset's folder to the file one uploads.
+"""Aachen Day-Night, versions 1.0 and 1.1: from the dataset's folder to the file to submit.
 
   localize    a model of our matches between the posed database images, then day and night queries in it
   challenge   the local-feature challenge: its pair list, its database, its steps; night queries only
 
-Before hours of matching it checks the folder and says what is missing and where it is expected; --check does only that.
-Every step is recorded: the same command goes on where it was stopped, other settings repeat what depends on them.
-datasets/README.md tells where to get everything. --config is a file or preset of match.* (aachen).
+The folder is checked first: missing files are reported with the place where they are expected (--check does only that).
+Every step is recorded: the same command continues after a stop, and changed settings repeat only the steps that depend on them.
+datasets/README.md says where to get the data. --config is a file or preset of match.* (aachen).
 
 Examples:
   pdc-sfm aachen localize --version 1.1 --dataset datasets/aachen --output outputs/aachen \\
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub.add_argument("--check", action="store_true", help="only check the dataset's folder")
         sub.add_argument("--verbose", action="store_true", help="show COLMAP's own messages")
         if kind == "localize":
-            sub.add_argument("--retrieval", type=Path, help="list of `query database`; without it ours is made")
+            sub.add_argument("--retrieval", type=Path, help="list of `query database` (default: our own retrieval)")
         add_settings(sub, settings, group="")
         sub.set_defaults(paths=Paths(inputs=("dataset", "keypoints", "retrieval"), folders=("output",), replaced=MADE))
         sub.set_defaults(work=work)

@@ -1,8 +1,8 @@
-"""Run everything from start to end on the built-in scene, and write a report. Your own photographs: `pdc-sfm map`.
+"""Run the whole pipeline on the built-in scene and write a report. For your own photographs use `pdc-sfm map`.
 
-A town square is rendered with its true cameras; its images are matched and triangulated; day and
-night queries are retrieved and localized; SIFT does the same beside it. Every step is recorded: interrupted, the same
-command continues. (--images is now `pdc-sfm map`, and goes with the next version.)
+A town square is rendered with known cameras, its images are matched and triangulated, and day and
+night queries are retrieved and localized; SIFT does the same for comparison. Every step is recorded: after an interruption the
+same command continues. (--images is now `pdc-sfm map`; it will be removed in the next version.)
 
 Example:
   pdc-sfm demo --output outputs/demo

@@ -1,10 +1,11 @@
-"""Make the dense cloud of a map: depth for every image, checked between views, fused to one colored cloud with normals.
+"""Make the dense cloud of a map: a depth map of every image, checked between views, fused into a colored cloud with normals.
 
-OUT is what `map`, `reconstruct` or `triangulate` wrote, or any COLMAP model (with --images). The flow to the best partners
-of an image says where surfaces are, patches of the images carry that to all of it. A depth is kept if it is right by
-`probability`, as its neighbors and other images say. It runs on a processor. Interrupted, the same command continues.
+OUT is what `map`, `reconstruct` or `triangulate` wrote, or any COLMAP model (with --images). Depth starts from the flow
+to the best partners of an image and is completed by PatchMatch. A depth is kept if its probability of being right, by
+its neighbors and other images, is at least `probability`. It runs on the CPU. After an interruption the same command
+continues.
 
-The output, OUT/dense unless --output says otherwise, is a dense workspace as COLMAP's: fused.ply (points, normals, colors
+The output, OUT/dense unless --output says otherwise, is a COLMAP dense workspace: fused.ply (points, normals, colors
 and `sigma`, the standard deviation in units of the map), fused.ply.vis, and depth maps in stereo/depth_maps. `pdc-sfm view`
 shows it.
 

@@ -1,8 +1,8 @@
-"""Write a map as another program reads it.
+"""Write a map in the format of another program.
 
   nerfstudio  transforms.json, images and a cloud: ns-train splatfacto --data DIR
-  splats      undistorted images and a COLMAP model in sparse/0, as trainers of Gaussian splats read them; with points
-              of the dense cloud, if `densify` made one
+  splats      undistorted images and a COLMAP model in sparse/0, for trainers of Gaussian splats; with points
+              of the dense cloud, if there is one
   database    COLMAP's database.db of keypoints and raw matches, with pairs.txt, for matches_importer and mapper
   bundler     bundle.out and list.txt
   nvm         VisualSFM's model.nvm
@@ -10,7 +10,7 @@
   kapture     kapture's folders
 
 OUT is what `map`, `reconstruct` or `triangulate` wrote, or any COLMAP model (with --images). Images are copied; if the
-format cannot say the distortion of a camera, they are undistorted. The output is a folder of its own.
+format cannot represent the distortion of a camera, they are undistorted. The output must be a new folder.
 
 Examples:
   pdc-sfm export --map outputs/sfm --to nerfstudio --output outputs/nerf

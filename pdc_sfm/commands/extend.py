@@ -1,10 +1,10 @@
-"""Add photographs to a map, without matching again what it has.
+"""Add photographs to a map, without matching its images again.
 
-OUT is what `map`, `reconstruct`, `triangulate` or `extend` wrote; it stays as it is, and the folder --output becomes a map
-with the new photographs in it, which `localize --map`, `view`, `export` and `extend` take. Each new photograph is matched
-with those of the map and with other new ones (all of up to 60; of more, those that retrieval finds), against the
-keypoints that the map has. Old poses and intrinsics stay as they are, and with them the map's frame; --adjust adjusts
-everything at the end. What speaks against the result is said at the end. Every step is recorded: interrupted, the same
+OUT is what `map`, `reconstruct`, `triangulate` or `extend` wrote; it is not changed. The folder --output becomes a map
+with the new photographs, for `localize --map`, `view`, `export` and `extend`. Each new photograph is matched with images
+of the map and with other new ones (with all if there are up to 60, otherwise with those that retrieval finds), against the
+existing keypoints of the map. Old poses, intrinsics and the frame of the map do not change; --adjust adjusts
+everything at the end. The command ends with a verdict on the new map. Every step is recorded: after an interruption the same
 command continues.
 
 Examples:
@@ -24,7 +24,7 @@ from pdc_sfm.commands.shared.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--map", type=Path, required=True, metavar="OUT", help="map to extend, which stays as it is")
+    parser.add_argument("--map", type=Path, required=True, metavar="OUT", help="map to extend; it is not changed")
     parser.add_argument("--images", type=Path, required=True, help="folder of the photographs to add")
     parser.add_argument("--output", type=Path, required=True, metavar="OUT2", help="folder of the new map")
     parser.add_argument("--adjust", action="store_true", help="adjust old poses and points too; the frame stays")

@@ -1,8 +1,8 @@
-"""Take photographs out of a video: about N of each second, the sharpest ones, as JPEG.
+"""Extract the sharpest frames of a video as JPEG, about N per second.
 
-Around each instant the sharpest frame is taken; one that is half as sharp as those before and after it (motion has smeared
-it) is left out. A video that ends before it says is used as far as it can be read. Interrupted, the same command continues.
-`pdc-sfm map --video` does this by itself.
+The sharpest frame around each instant is taken; frames half as sharp as their neighbors (motion blur) are skipped. A
+truncated video is used as far as it can be read. After an interruption the same command continues.
+`pdc-sfm map --video` includes this step.
 
 Example:
   pdc-sfm frames walk.mp4 --fps 2 --output outputs/frames
@@ -19,7 +19,7 @@ from pdc_sfm.commands.shared.paths import Paths
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("video", type=Path, metavar="VIDEO", help="a file that OpenCV reads: mp4, mov, mkv, webm, avi")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder of the frames")
-    parser.add_argument("--fps", type=float, default=2.0, metavar="N", help="frames of a second (2)")
+    parser.add_argument("--fps", type=float, default=2.0, metavar="N", help="frames per second (2)")
     parser.set_defaults(paths=Paths(inputs=("video",), folders=("output",)))
 
 

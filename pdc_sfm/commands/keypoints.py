@@ -1,6 +1,6 @@
 """Detect keypoints in a folder of images and write them as an hloc feature file, to snap dense matches to.
 
-Images that the output has already are not done again, and an interrupted run goes on.
+Images that are already in the output are skipped, so an interrupted run continues.
 
 Example:
   pdc-sfm keypoints --images photos/ --output keypoints.h5 detector=superpoint weights=superpoint_v1.pth min_side=600
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", type=Path, required=True, help="folder of the images")
     parser.add_argument("--output", type=Path, required=True, help="feature file (h5)")
-    parser.add_argument("--overwrite", action="store_true", help="begin anew, whatever the output holds")
+    parser.add_argument("--overwrite", action="store_true", help="start again, and replace the output")
     parser.add_argument("--strict", action="store_true", help="stop at the first image that cannot be read")
     add_settings(parser, "pdc_sfm.keypoints.types:KeypointSettings", group="keypoints")
     parser.set_defaults(paths=Paths(images=("images",), files=("output",)))

@@ -1,18 +1,19 @@
-"""Localize photographs in a map: one command, or by matches that are there.
+"""Localize photographs in a map, with one command or from existing matches.
 
-With --map: OUT is what `map`, `reconstruct`, `triangulate` or `demo` wrote. Images of the map are found for each query
-(--top) and matched, best first, until its pose is sure (sure=0.9; sure=1: all of them). The poses are written to results.txt
-in the folder --output: `name qw qx qy qz tx ty tz`, camera from world. Intrinsics are those of --queries, else of the map's
-camera of the same size, else of EXIF. Interrupted, the same command continues. With --rig, queries whose names differ by the
-prefixes of its cameras only were taken at one moment and get one pose by the matches of all (docs/files.md); rig.json of a map
-that was made with a rig says where cameras stand.
+With --map: OUT is what `map`, `reconstruct`, `triangulate` or `demo` wrote. For each query, images of the map are
+retrieved (--top) and matched, best first, until its pose is sure (sure=0.9; sure=1: all of them). The poses are written
+to results.txt in the folder --output: `name qw qx qy qz tx ty tz`, camera from world. Intrinsics come from --queries,
+otherwise from the map's camera with the same image size, otherwise from EXIF. After an interruption the same command
+continues. With --rig, queries whose names differ only in the prefixes of its cameras were taken at the same moment and
+get one pose from all their matches (docs/files.md); rig.json of a map that was made with a rig has the poses of its
+cameras.
 
-Without --map: needs a COLMAP model, a list of queries with intrinsics (NAME MODEL WIDTH HEIGHT PARAMS..., one a line; a
-glob of several files in quotes), a retrieval list (`query database`, best first), and the features and matches of these
-pairs. Writes the poses to the file --output, and hloc's log beside it, at the end and at once.
+Without --map: needs a COLMAP model, a list of queries with intrinsics (lines NAME MODEL WIDTH HEIGHT PARAMS...; a quoted
+glob for several files), a retrieval list (`query database`, best first), and the features and matches of these
+pairs. Writes the poses to the file --output and hloc's log next to it, both at the end.
 
-Queries that fail are named and left out. For every pose the probability of being right, within 0.25 m and 2 degrees, is
-stated (in a map without metres within a sixtieth of the median depth); poses below doubtful=0.5 are written, and named with
+Queries that fail are reported and left out. Every pose has a probability of being right: within 0.25 m and 2 degrees (in a
+map without metres, within a sixtieth of the median depth). Poses below doubtful=0.5 are written and reported with
 the reason and what to do (docs/localization.md).
 
 Examples:
@@ -67,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--images", type=Path, help="with --map: folder of the queries")
     parser.add_argument(
-        "--top", type=int, default=20, help="with --map: images of the map matched with each query at most (20)"
+        "--top", type=int, default=20, help="with --map: at most so many images of the map per query (20)"
     )
     parser.add_argument(
         "--masks", type=Path, metavar="DIR", help="with --map: masks of the queries, IMAGE.png: black is not matched"

@@ -1,16 +1,16 @@
-"""Make the map of a folder of photographs: choose pairs, match, reconstruct, check, report.
+"""Make a map from a folder of photographs: choose pairs, match, reconstruct, check, report.
 
-All pairs of up to 60 photographs are matched; of more, those that retrieval finds, neighbors in name and time, and the
-nearest by GPS where the files say it. Before a large folder begins, a plan says how many hours and gigabytes it takes
-(--plan: that alone). What speaks against the result is said at the end. Every step is recorded: interrupted, the same
+All pairs of up to 60 photographs are matched. For more photographs, pairs come from retrieval, from neighbors in name and time,
+and from GPS in EXIF. For a large folder, the hours and gigabytes needed are estimated first
+(--plan does only that). The command ends with a verdict on the map. Every step is recorded: after an interruption the same
 command continues.
 
-HEIC photographs of phones are read with pip install 'pdc-sfm[heic]'. Of a video the sharpest frames are taken
-(`pdc-sfm frames`), of one camera. --rig: cameras that are fixed to each other (`pdc-sfm reconstruct --help`).
---panoramas: PHOTOS are equirectangular images; views of them are mapped (`pdc-sfm panoramas`), and each gets one pose.
+HEIC photographs need pip install 'pdc-sfm[heic]'. --video takes the sharpest frames of a video (`pdc-sfm frames`), with
+one camera. --rig: cameras that are fixed to each other (`pdc-sfm reconstruct --help`). --panoramas: PHOTOS are
+equirectangular images; perspective views of them are mapped (`pdc-sfm panoramas`), and each gets one pose.
 
-Positions bring the map into metres: --positions, or the GPS of the photographs (EXIF). With latitudes and longitudes x is
-east, y north, z up; sfm/frame.json has the origin. Positions that disagree with the map are named, and not followed.
+With known positions the map is in metres: --positions, or GPS in EXIF. With latitudes and longitudes, x is
+east, y north, z up; sfm/frame.json has the origin. Positions that disagree with the map are reported and not used.
 
 Examples:
   pdc-sfm map photos/ --output outputs/photos
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("images", type=Path, metavar="PHOTOS", nargs="?", help="folder of photographs")
     parser.add_argument(
-        "--video", type=Path, action="append", metavar="FILE", help="instead of PHOTOS: a video (or several: again)"
+        "--video", type=Path, action="append", metavar="FILE", help="instead of PHOTOS: a video; may be repeated"
     )
-    parser.add_argument("--fps", type=float, default=2.0, metavar="N", help="with --video: frames of a second (2)")
+    parser.add_argument("--fps", type=float, default=2.0, metavar="N", help="with --video: frames per second (2)")
     parser.add_argument("--output", type=Path, required=True, metavar="OUT", help="folder of the map")
     parser.add_argument(
         "--masks", type=Path, metavar="DIR", help="masks, IMAGE.png or IMAGE's name with .png: black is not matched"
@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rig", type=Path, metavar="FILE", help="cameras that are fixed to each other, as COLMAP's JSON"
     )
     add_position_arguments(parser)
-    parser.add_argument("--panoramas", action="store_true", help="PHOTOS are equirectangular: views of them are mapped")
-    parser.add_argument("--plan", action="store_true", help="say what it would take, and do nothing")
+    parser.add_argument("--panoramas", action="store_true", help="PHOTOS are equirectangular panoramas")
+    parser.add_argument("--plan", action="store_true", help="only estimate hours and gigabytes")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if the map is doubtful")
     add_settings(parser, "pdc_sfm.demo.settings:PhotographSettings")
     parser.set_defaults(

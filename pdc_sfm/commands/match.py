@@ -1,8 +1,8 @@
-"""Match all pairs of a list and write hloc's feature and match file.
+"""Match all pairs of a list and write hloc's feature and match files.
 
-Interrupted at any moment, the same command continues where it was. Images that cannot be read cost their pairs, are
-listed at the end and make the exit code 1; --strict stops at the first.
-Presets (--config NAME, files of configs/): fast; aachen, aachen_superpoint; and as in the paper: paper_aachen,
+After an interruption the same command continues. Pairs of unreadable images are skipped; the images are
+listed at the end, and the exit code is 1. --strict stops at the first.
+Presets (--config NAME, files of configs/): fast, aachen, aachen_superpoint; with the paper's settings: paper_aachen,
 paper_superpoint, pose, retrieval.
 
 Examples:
@@ -28,7 +28,7 @@ SHOWN = 20  # bad images listed by name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--pairs", type=Path, required=True, help="pair list: `name0 name1` a line")
+    parser.add_argument("--pairs", type=Path, required=True, help="pair list: lines `name0 name1`")
     parser.add_argument("--images", type=Path, required=True, help="folder the names are relative to")
     parser.add_argument("--output", type=Path, required=True, help="folder of the results")
     parser.add_argument("--features", type=Path, help="feature file to write or extend")
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="a feature file whose keypoints stay as they are; may be given again",
+        help="a feature file whose keypoints are kept; may be repeated",
     )
     parser.add_argument(
         "--masks", type=Path, metavar="DIR", help="masks, IMAGE.png or IMAGE's name with .png: black is not matched"
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="all",
         default="no",
-        help="begin anew; tracks: keep the raw matches and make only the two files again",
+        help="start again; tracks: keep the raw matches and only write the two files again",
     )
     parser.add_argument("--quiet", action="store_true", help="only warnings, no progress")
     add_settings(parser, "pdc_sfm.engine.run:MatchingSettings", group="")

@@ -1,4 +1,4 @@
-"""Match two images and draw what was found: matches, flow, confidence, the second image warped onto the first.
+"""Match two images and draw the matches, flow, confidence, and the second image warped onto the first.
 
 Example:
   pdc-sfm pair A.jpg B.jpg --output out.png
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("image0", type=Path, help="the first image: the reference of the drawn flow")
     parser.add_argument("image1", type=Path, help="the second image")
     parser.add_argument("--output", type=Path, required=True, help="the picture (.png, .jpg)")
-    parser.add_argument("--weights", help="weights file; without it the built-in model")
+    parser.add_argument("--weights", help="weights file (default: the built-in model)")
     add_device(parser)
     add_settings(parser, "pdc_sfm.matcher:PairSettings")
     parser.set_defaults(paths=Paths(inputs=("image0", "image1", "weights"), pictures=("output",)))

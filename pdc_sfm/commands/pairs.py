@@ -1,13 +1,13 @@
-"""Make a pair list: which images are to be matched with which.
+"""Write a list of image pairs to match.
 
-  exhaustive    all with all: n(n-1)/2 pairs, for up to some hundred images
-  sequential    each with the next --count images of its folder (video, photographs in order of names)
-  covisibility  each with the --count images that share most points in a COLMAP model (--model)
-  poses         each with the --count nearest cameras of a COLMAP model that look the same way
-  retrieval     each with the --count images that show most of the same, for large unordered collections; codes of the images are
-                kept beside the output (.counts), and more images cost only themselves
+  exhaustive    all pairs: n(n-1)/2, for up to a few hundred images
+  sequential    each image with the next --count images of its folder, by name (video)
+  covisibility  each image with the --count images that share most points in a COLMAP model (--model)
+  poses         each image with the --count nearest cameras of a COLMAP model that look in the same direction
+  retrieval     each image with the --count most similar ones, for large unordered collections; codes of the images are
+                kept next to the output (.counts), so that images can be added
 
-`pdc-sfm retrieve` does the same for queries in another set of images, with all its settings.
+`pdc-sfm retrieve` does the same for queries and a separate database, with more settings.
 
 Examples:
   pdc-sfm pairs exhaustive --images photos/ --output pairs.txt
@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=int, help="pairs of each image: 10 for sequential, 20 for the others")
     parser.add_argument("--model", type=Path, help="COLMAP model, for covisibility and poses")
     parser.add_argument("--max-angle", type=float, default=30.0, help="poses: degrees between viewing directions")
-    parser.add_argument("--quadratic", action="store_true", help="sequential: also 2, 4, 8, ... images further on")
+    parser.add_argument(
+        "--quadratic", action="store_true", help="sequential: also the images 2, 4, 8, ... places ahead"
+    )
     parser.set_defaults(
         paths=Paths(
             images=("images",),

@@ -1,7 +1,8 @@
-"""Write views of equirectangular panoramas, and the rig that they are: what COLMAP can map.
+"""Render perspective views of equirectangular panoramas, with the rig that they form, for COLMAP.
 
-Each view goes to a folder of its own, under the panorama's name; rig.json says how they look, in COLMAP's form. `pdc-sfm map
---panoramas` does this by itself. To localize panoramas in a map, write their views and give their rig to `localize --map`.
+Each view direction has its own folder, with files named after the panoramas; rig.json has the directions in COLMAP's
+format. `pdc-sfm map --panoramas` includes this step. To localize panoramas in a map, write their views and pass their
+rig to `localize --map`.
 
 Examples:
   pdc-sfm panoramas panoramas/ --output outputs/views
@@ -18,8 +19,8 @@ from pdc_sfm.commands.shared.paths import Paths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("images", type=Path, metavar="PANORAMAS", help="folder of equirectangular images, all around")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder of the views and of rig.json")
+    parser.add_argument("images", type=Path, metavar="PANORAMAS", help="folder of equirectangular images (360 degrees)")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for the views and rig.json")
     add_settings(parser, "pdc_sfm.media.panoramas:PanoramaSettings")
     parser.set_defaults(paths=Paths(images=("images",), folders=("output",)))
 

@@ -1,16 +1,16 @@
 """Reconstruct cameras and points from images and their matches, with COLMAP.
 
-Writes a COLMAP model, its database, points.ply (colored) and summary.json into the output folder, at the end and all
-at once.
-A model that may be nonsense is written too, and said to be doubtful; --strict then ends with exit code 1.
+Writes a COLMAP model, its database, points.ply (colored) and summary.json into the output folder when
+everything is finished. A doubtful model is written too and reported as such; with --strict the exit code is then 1.
 
 --rig names cameras that are fixed to each other, in the JSON of COLMAP's rig_configurator (docs/files.md): images whose
-names differ by the prefixes of its cameras only were taken at one moment, and get one pose. Places of cameras in the rig
-that the file does not give are estimated from a map made without it; rig.json in the output has them.
+names differ only in the prefixes of its cameras were taken at the same moment and get one pose. If the file does not
+give the poses of cameras in the rig, they are estimated from a map made without it and written to rig.json in the
+output.
 
-Positions of the cameras bring the model into metres: --positions, or what the photographs say themselves (GPS in EXIF).
-With latitudes and longitudes x is east, y north, z up; frame.json has the origin, and how well the scale is known.
-Positions that disagree with the map are named, and not followed.
+With known camera positions the model is in metres: --positions, or GPS in EXIF.
+With latitudes and longitudes, x is east, y north, z up; frame.json has the origin and the uncertainty of the scale.
+Positions that disagree with the map are reported and not used.
 
 Examples:
   pdc-sfm reconstruct --images photos/ --pairs pairs.txt --features feats.h5 --matches matches.h5 --output sfm/ \\

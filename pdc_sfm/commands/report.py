@@ -1,6 +1,7 @@
 """Write one self-contained HTML file about a run: results, model, pairs, localization, retrieval, settings.
 
-The run is a folder as `pdc-sfm demo` writes it. It may be incomplete: the report says what is missing and shows the rest.
+The run is a folder written by `pdc-sfm demo` or `pdc-sfm map`. If it is incomplete, the report says what is missing and
+shows the rest.
 
 Example:
   pdc-sfm report outputs/demo

@@ -1,10 +1,10 @@
-"""Find the database images that show what each query shows: a pair list `query database`, best first, as hloc reads it.
+"""Find the database images that show the same place as each query: a pair list `query database`, best first, as in hloc.
 
-Images are ranked by their number of matches with confidence above a threshold, the query being the reference. Counts are kept
-beside the output (--counts): an interrupted run continues, another --top counts nothing again. Beside the list stands
-a JSON file of the counts. Queries without a confident match are named and have no row.
+Images are ranked by the number of matches with a confidence above a threshold; the query is the reference image. Counts are kept
+next to the output (--counts): an interrupted run continues, and another --top does not count again. A JSON file next to the list
+has the counts. Queries without a confident match are reported and have no row.
 
-LIST is a file of names (the first word of each line), a glob in quotes, or a folder below --images.
+LIST is a file of names (the first word of each line), a quoted glob, or a folder below --images.
 
 Examples:
   pdc-sfm retrieve --images images/ --queries queries.txt --database db/ --top 20 --output pairs-query.txt
@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--database", type=Path, required=True, metavar="LIST", help="images to choose from")
     parser.add_argument("--top", type=int, default=20, help="images retrieved for each query (20)")
     parser.add_argument("--output", type=Path, required=True, help="the pair list to write")
-    parser.add_argument("--counts", type=Path, help="folder of the counts (beside the output)")
+    parser.add_argument("--counts", type=Path, help="folder of the counts (default: next to the output)")
     parser.add_argument(
-        "--codes", type=Path, help="folder of database codes, to share with other runs (with the counts)"
+        "--codes", type=Path, help="folder of database codes, to share with other runs (default: with the counts)"
     )
     parser.add_argument(
         "--masks", type=Path, metavar="DIR", help="masks, IMAGE.png or IMAGE's name with .png: black is not matched"

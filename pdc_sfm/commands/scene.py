@@ -1,4 +1,4 @@
-"""Render a built-in scene with true cameras and depth: a small town square, a room, objects on a table, or a
+"""Render a built-in scene with known cameras and depth: a small town square, a room, objects on a table, or a
 court of equal windows.
 
 Examples:

@@ -1,14 +1,14 @@
-"""A map that answers: where was this photograph taken? Over HTTP, with a page for people.
+"""Serve a map over HTTP: answer where photographs were taken, with a web page.
 
-OUT is what `map`, `reconstruct`, `triangulate` or `demo` wrote. The network, the map and what was computed of its images stay in
-memory, so that a photograph takes its own time only. Open the address in a browser, and drop a photograph or take one; or ask
-by curl, or by `pdc_sfm.client` (docs/serve.md). Answers are those of `localize --map`.
+OUT is what `map`, `reconstruct`, `triangulate` or `demo` wrote. The network, the map and everything computed from its
+images stay in memory, so nothing is loaded twice. Open the address in a browser and drop or take a photograph, or send
+requests with curl or `pdc_sfm.client` (docs/serve.md). Answers are those of `localize --map`.
 
-Requests wait in a queue (serve.queue); beyond it they are told when to come back. What was asked and answered lies in
---state and survives a kill; SIGTERM finishes what is in work. A map made anew in OUT is taken up without a stop. With
-serve.additions=true photographs sent to /images are added to the map, as `extend` adds them; OUT itself stays as it is.
-Only this machine may ask, unless --host says otherwise and --token-file names a secret that others must send; TLS is for a
-proxy before it. Needs: pip install 'pdc-sfm[serve]'.
+Requests wait in a queue (serve.queue); when it is full, clients are told when to try again. Requests and answers are
+stored in --state and survive a kill; SIGTERM finishes the work in progress. If the map in OUT is replaced, the server
+loads the new one. With serve.additions=true, photographs sent to /images are added to the map as by `extend`; OUT
+itself is not changed. Only this machine can connect, unless --host says otherwise and --token-file names a secret that
+others must send; for TLS, use a proxy. Needs: pip install 'pdc-sfm[serve]'.
 
 Examples:
   pdc-sfm serve --map outputs/photos
@@ -31,13 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--map", type=Path, required=True, metavar="OUT", help="map: output of map, reconstruct, triangulate, demo"
     )
-    parser.add_argument("--port", type=int, default=8080, help="to listen on; 0: any that is free (8080)")
+    parser.add_argument("--port", type=int, default=8080, help="port to listen on; 0: any free one (8080)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file of the secret that requests must bring")
-    parser.add_argument(
-        "--top", type=int, default=20, help="images of the map matched with each photograph at most (20)"
-    )
-    parser.add_argument("--state", type=Path, metavar="DIR", help="what is kept between two runs (OUT/serve)")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the secret that requests must send")
+    parser.add_argument("--top", type=int, default=20, help="at most so many images of the map per photograph (20)")
+    parser.add_argument("--state", type=Path, metavar="DIR", help="folder of what is kept between runs (OUT/serve)")
     parser.add_argument("--database-images", type=Path, help="the map's images, if they were moved")
     parser.add_argument("--features", type=Path, help="feature file (h5) of the map, if it was moved")
     add_settings(parser, {**TARGETS, "serve": "pdc_sfm.serve.settings:ServeSettings"})

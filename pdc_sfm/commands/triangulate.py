@@ -1,8 +1,7 @@
 """Triangulate matches between images whose cameras are known (a COLMAP model), with COLMAP.
 
-Writes a COLMAP model with the same poses, its database, points.ply (colored) and summary.json into the output folder,
-at the end and all at once.
-A model that may be nonsense is written too, and said to be doubtful; --strict then ends with exit code 1.
+Writes a COLMAP model with the same poses, its database, points.ply (colored) and summary.json into the output folder
+when everything is finished. A doubtful model is written too and reported as such; with --strict the exit code is then 1.
 
 Example:
   pdc-sfm triangulate --model known_poses/ --images photos/ --pairs pairs.txt --features feats.h5 \\

@@ -1,8 +1,8 @@
-"""Look at a map: turn it in a browser, or write a picture of it.
+"""Show a map in a browser, or write a picture of it.
 
-OUT is what `map`, `reconstruct` or `triangulate` wrote, or any COLMAP model. The page is one file and needs no network; --page
-keeps it, to look at later or elsewhere. --queries shows the poses that `localize` wrote beside it. If `densify` made a
-cloud of the map, that is shown (--sparse: the map's own points). Any other viewer opens points.ply in the model's folder,
+OUT is what `map`, `reconstruct` or `triangulate` wrote, or any COLMAP model. The page is one file that works offline; --page
+keeps it. --queries also shows the poses that `localize` wrote. If `densify` made a
+cloud of the map, it is shown (--sparse: the map's own points). Other viewers can open points.ply in the model's folder
 and fused.ply in OUT/dense.
 
 Examples:
@@ -22,11 +22,11 @@ from pdc_sfm.commands.shared.paths import Paths
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="OUT", help="map, or folder of a COLMAP model")
-    parser.add_argument("--page", type=Path, help="write the page to this file, and open nothing")
-    parser.add_argument("--queries", type=Path, help="results.txt of localize, shown beside the map")
+    parser.add_argument("--page", type=Path, help="write the page to this file instead of opening it")
+    parser.add_argument("--queries", type=Path, help="results.txt of localize, shown in the map")
     parser.add_argument("--output", type=Path, help="write a picture instead")
-    parser.add_argument("--azimuth", type=float, default=20.0, help="degrees the picture is turned to the side")
-    parser.add_argument("--elevation", type=float, default=15.0, help="degrees the picture is taken from above")
+    parser.add_argument("--azimuth", type=float, default=20.0, help="degrees around the vertical axis")
+    parser.add_argument("--elevation", type=float, default=15.0, help="degrees above the horizon")
     parser.add_argument("--size", type=int, nargs=2, default=(1280, 800), metavar=("WIDTH", "HEIGHT"))
     parser.add_argument("--sparse", action="store_true", help="show the map's own points, not its dense cloud")
     parser.add_argument("--keep-outliers", action="store_true", help="show stray points in the picture too")

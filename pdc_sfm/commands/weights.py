@@ -18,7 +18,7 @@ from pdc_sfm.commands.shared.paths import Paths
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    inspect = actions.add_parser("inspect", help="say which network a file holds, and what is missing or unexpected")
+    inspect = actions.add_parser("inspect", help="show which network a file holds, and what is missing or unexpected")
     inspect.add_argument("file", type=Path)
     convert = actions.add_parser("convert", help="write a safetensors file with the architecture in its metadata")
     convert.add_argument("file", type=Path)

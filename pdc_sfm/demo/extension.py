@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 class ExtendSettings:
     """Photographs added to a map."""
 
-    exhaustive: int = 60  # up to so many images in all, each added one is matched with all; of more, with
+    exhaustive: int = 60  # up to so many images in all, each added image is matched with all; beyond that, with
     retrieved: int = 20  # those that share most confident matches with it
     match: MatchingSettings = dataclasses.field(default_factory=MatchingSettings)
     retrieve: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)

@@ -54,10 +54,10 @@ class DemoSettings:
 class PhotographSettings:
     """A folder of photographs from pictures to a model."""
 
-    exhaustive: int = 60  # up to so many photographs all pairs are matched; of more, for each photograph
-    retrieved: int = 20  # those that retrieval expects to share most matches with it,
-    neighbors: int = 5  # the next in name, and the next in time (EXIF),
-    near: int = 10  # and the nearest (EXIF's GPS)
+    exhaustive: int = 60  # up to so many photographs, all pairs are matched; beyond that, for each photograph
+    retrieved: int = 20  # those that retrieval expects to share most matches,
+    neighbors: int = 5  # the next by name, and the next by time (EXIF),
+    near: int = 10  # and the nearest by GPS (EXIF)
     match: MatchingSettings = dataclasses.field(default_factory=MatchingSettings)
     retrieve: RetrievalSettings = dataclasses.field(default_factory=to_be_matched)
     reconstruction: ReconstructionSettings = dataclasses.field(default_factory=ReconstructionSettings)

@@ -15,14 +15,14 @@ class DenseSettings:
     """Resolution and strategy (Sec. 3.7)."""
 
     min_side: int | None = 480  # resize so that the smaller side has this length; null keeps the size
-    max_side: int | None = 1024  # never let the longer side exceed this; null: no limit
-    # auto: unrelated pairs end after the coarse levels, others get one pass, and those of which it finds little are searched
-    # in turned, tilted and zoomed views; direct: one pass; homography, multiscale: the paper's (H) and (MS), which warp the query
-    # of every pair by a homography first; search: one pass for every pair, then the views, of unrelated images too
+    max_side: int | None = 1024  # limit of the longer side; null: no limit
+    # auto: unrelated pairs stop after the coarse levels, others get one pass, and those with few matches are searched
+    # in rotated, tilted and zoomed views; direct: one pass; homography, multiscale: the paper's (H) and (MS), which warp the
+    # query of every pair by a homography first; search: one pass for every pair, then the views, for unrelated images too
     method: Annotated[str, strategy_names] = "auto"
     subpixel: bool | None = None  # align the images around each match; null: unless the network is the published one
-    rotations: int = 1  # try the query turned by multiples of 360/rotations degrees; 1 tries none
-    # multiscale: sizes that are tried; below 1 the reference shrinks
+    rotations: int = 1  # also try the query rotated by multiples of 360/rotations degrees; 1: no rotations
+    # multiscale: the scales tried; below 1 the reference shrinks
     scales: tuple[float, ...] = (0.5, 0.6, 0.88, 1.0, 1.33, 1.66, 2.0)
     # auto, search: other views only if a smaller share of the reference is confident after one pass; auto: nor if the coarse
     # levels expect more
@@ -31,7 +31,7 @@ class DenseSettings:
     # squeezed, quickly; null: false for queries, each of which has many images to be found by, true for maps
     windows: bool | None = None
     threshold: float = 0.1  # the homography is fitted to matches with confidence above this
-    min_matches: int = 200  # with fewer of them there is no second pass
+    min_matches: int = 200  # no second pass with fewer of these matches
     ransac_threshold: float = 1.0  # pixels of the network's input
 
     def __post_init__(self) -> None:

@@ -39,10 +39,10 @@ class MatchingSettings:
 
     output: str = "matches-pdc"  # names the files: feats_{output}.h5 and {output}_{pair list}.h5
     weights: str | None = None  # a weights file; null: the built-in model
-    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU where there is one
-    precision: Precision = "float32"  # of convolutions; the others are faster on a GPU, and change numbers a little
+    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU if there is one
+    precision: Precision = "float32"  # of convolutions; lower ones are faster on a GPU and change results a little
     codes: Literal["float32", "float16"] = (
-        "float32"  # as which codes are kept; float16: twice as many, matches move < 0.001 px
+        "float32"  # type of the codes in memory; float16: twice as many fit, matches move < 0.001 px
     )
     memory: str = "4GB"  # for codes of images that later pairs use again
     readers: int = 2  # threads that read images ahead

@@ -39,12 +39,12 @@ class KeypointSettings:
     detector: Literal["sift", "superpoint", "disk"] = "sift"
     max_keypoints: int = 4096  # the strongest of each image
     min_side: int | None = None  # resize so that the smaller side has this length (the paper: 600); null keeps the size
-    max_side: int | None = 1600  # never let the longer side exceed this; null: no limit
+    max_side: int | None = 1600  # limit of the longer side; null: no limit
     nms_radius: int = 4  # superpoint, disk: no two keypoints closer than this; the paper's setting
     threshold: float = 0.005  # superpoint: lowest score of a keypoint
     border: int = 4  # superpoint: no keypoints this close to the border
     weights: str | None = None  # superpoint: the .pth file; disk: null finds them in an installed package
-    device: str = "auto"  # superpoint, disk: cpu, cuda, cuda:1 ..., or auto: a GPU where there is one
+    device: str = "auto"  # superpoint, disk: cpu, cuda, cuda:1 ..., or auto: a GPU if there is one
     engine: Engine = "local"  # local: this process; ray: several workers, on this machine or a cluster (docs/scale.md)
     ray: RaySettings = field(default_factory=RaySettings)
 

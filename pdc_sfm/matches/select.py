@@ -19,24 +19,24 @@ PAPER_SIDE = 600  # distances in settings are pixels of an image whose smaller s
 
 @dataclass(frozen=True)
 class SelectSettings:
-    """Which matches are kept. The paper's for localization: P_1 > 0.1, both directions concatenate (preset `paper_aachen`).
+    """Which matches are kept. The paper's for localization: P_1 > 0.1, both directions concatenated (preset `paper_aachen`).
 
     Here, by default, a match must also agree with the other direction, which is estimated anyway: on views of
     fountain-P11 next but one that drops 7 % of the matches and more than half of the wrong ones.
     """
 
-    # what matches are ranked and kept by: the probability of being right, or the error there and back
+    # matches are ranked and selected by the probability of being right, or by the cyclic error (there and back)
     confidence: Literal["probability", "cyclic"] = "probability"
     # the error below which a match is right, R of P_R, pixels of the network's input; the built-in model's confidence,
     # and that of any weights with a confidence head, is about 1 pixel and nothing else
     radius: float = 1.0
     threshold: float = 0.1  # keep matches whose probability of being right is above this
-    # mutual: what agrees both ways; both: the two concatenate, as the paper; forward: first to second image, twice as
-    # fast
+    # mutual: matches that agree in both directions; both: the two concatenated, as in the paper; forward: first to second
+    # image, twice as fast
     directions: Literal["both", "mutual", "forward"] = "mutual"
-    cyclic_distance: float = 3.0  # for mutual and cyclic: largest error there and back, pixels at a smaller side of 600
-    max_matches: int | None = None  # keep so many of a pair, the most confident of each region; null: all
-    stride: int = 4  # one match a square of so many pixels of the network's input: a quarter of its resolution
+    cyclic_distance: float = 3.0  # for mutual and cyclic: largest cyclic error, pixels at a smaller side of 600
+    max_matches: int | None = None  # keep at most so many per pair, the most confident of each region; null: all
+    stride: int = 4  # one match per square of so many pixels of the network's input: a quarter of its resolution
 
     def __post_init__(self) -> None:
         require(self.radius > 0, f"radius={self.radius} must be positive")

@@ -17,14 +17,14 @@ from pdc_sfm.settings import require
 
 @dataclass(frozen=True)
 class SnapSettings:
-    """The paper's rule; d = 4 at a smaller side of 600 pixels, P_1 > 0.1, both directions concatenate."""
+    """The paper's rule; d = 4 at a smaller side of 600 pixels, P_1 > 0.1, both directions concatenated."""
 
-    distance: float = 4.0  # d: a predicted point and its keypoint, pixels at a smaller side of 600
+    distance: float = 4.0  # d: largest distance of a predicted point from its keypoint, pixels at a smaller side of 600
     radius: float = 1.0  # R of P_R, pixels of the network's input; 1 for weights with a confidence head
     threshold: float = 0.1  # keep matches whose probability of being right is above this
-    # both: the two concatenate; mutual: what agrees both ways; forward: first to second image
+    # both: the two concatenated; mutual: matches that agree in both directions; forward: first to second image
     directions: Literal["both", "mutual", "forward"] = "both"
-    # also require this error there and back, pixels at a smaller side of 600; null: no such check
+    # largest cyclic error, pixels at a smaller side of 600; null: no such check
     cyclic_distance: float | None = None
 
     def __post_init__(self) -> None:

@@ -34,10 +34,10 @@ ASPECT = 0.02  # by which width may differ from twice the height, relative
 class PanoramaSettings:
     """Which views are taken of a panorama."""
 
-    views: int = 6  # around, at each tilt; the first looks straight ahead
+    views: int = 6  # views around the horizon, at each tilt; the first looks straight ahead
     tilts: tuple[float, ...] = (0.0,)  # degrees above the horizon; the first is the horizon
-    angle: float = 90.0  # degrees that a view shows, across and up
-    side: int | None = None  # pixels of a view; null: as fine as the panorama
+    angle: float = 90.0  # horizontal and vertical field of view, degrees
+    side: int | None = None  # width and height of a view, pixels; null: the resolution of the panorama
 
     def __post_init__(self) -> None:
         require(self.views >= 3, f"views={self.views} must be at least 3")

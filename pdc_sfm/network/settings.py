@@ -64,7 +64,7 @@ class NetworkSettings:
     passes: tuple[int, ...] = ()  # how often each local level runs on its own result, coarse to fine; none: once each
     confidence_channels: tuple[
         int, ...
-    ] = ()  # of the layers that judge aligned matches; none: there is no confidence head
+    ] = ()  # widths of the confidence head's layers; none: there is no confidence head
 
     def __post_init__(self) -> None:
         require(self.global_iterations >= 0, "global_iterations must be 0 or more")

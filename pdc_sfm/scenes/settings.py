@@ -12,17 +12,17 @@ WorldKind = Literal["room", "object", "court"]  # of a world beside the town
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """Everything else follows from these: the same settings give the same pictures."""
+    """Settings of a town. The same settings give the same pictures."""
 
-    seed: int = 0  # another seed is another town, walk and weather
+    seed: int = 0  # of town, walk and weather
     width: int = 640  # pixels of an image
     height: int = 480  # pixels of an image
     database: int = 24  # day images with known poses, along a walk around the square
     day_queries: int = 6  # from other places, on other days
     night_queries: int = 6  # from other places, at night
     depth: bool = True  # write depth maps beside the images
-    sky_directions: int = 34  # from which sky light is gathered; fewer are faster and rougher
-    shadow_texel: float = 0.03  # metres: the sharpness of shadows
+    sky_directions: int = 34  # from which sky light is sampled; fewer are faster and noisier
+    shadow_texel: float = 0.03  # metres: resolution of shadows
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, f"seed={self.seed} is not possible: it takes 0 or more")
@@ -50,15 +50,15 @@ class SceneSettings:
 class WorldSettings:
     """A room, a court, or objects on a table. The same settings and photographs give the same pictures."""
 
-    seed: int = 0  # another seed is another world
+    seed: int = 0  # of the world
     width: int = 640  # pixels of an image
     height: int = 480  # pixels of an image
     images: int = 16  # pictures taken
     views: int = 4  # pictures of each thing looked at, so that some overlap
-    turn: float = 40.0  # degrees: cameras are rolled by up to so much in half of the pictures
+    turn: float = 40.0  # degrees: half of the pictures are rolled by up to so much
     zoom: float = 2.5  # largest ratio of distances between views of one thing
     textures: int = 24  # pictures on its surfaces
-    twin: float = 0.3  # share of worlds with a second one of the same design beside it
+    twin: float = 0.3  # share of worlds that have a look-alike next to them
     depth: bool = True  # write depth maps beside the images
 
     def __post_init__(self) -> None:

@@ -14,12 +14,12 @@ class TrackSettings:
 
     # flow: keypoints propagated from image to image by the flow; hloc: matches rounded to cells, as hloc does
     rule: Literal["flow", "hloc"] = "flow"
-    max_error: float = 2.0  # pixels by which a match may miss its keypoint
-    cell_size: float = 2.0  # no more than one keypoint a cell of so many pixels; 8 for maps of thousands of images
+    max_error: float = 2.0  # largest distance of a match from its keypoint, pixels
+    cell_size: float = 2.0  # at most one keypoint per cell of so many pixels; 8 for maps of thousands of images
     # the best of each image, spread over it. More give no better poses (docs/scale.md), and cost as much more to triangulate
     # and to localize in; for a denser cloud 32768 (--config dense); null keeps all, and queries of fixed images unquantized
     max_keypoints: int | None = 4096
-    # flow: weaker matches make no tracks of a map, where they do more harm; localization queries use all
+    # flow: weaker matches are not used for tracks of a map, which they would harm; localization queries use all
     min_score: float = 0.3
 
     def __post_init__(self) -> None:

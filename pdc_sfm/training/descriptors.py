@@ -21,11 +21,11 @@ from pdc_sfm.training.batch import Batch
 class DescriptorSettings:
     """The contrastive loss on features, and when it applies."""
 
-    iterations: int = 0  # the first iterations of a run learn descriptors alone
+    iterations: int = 0  # number of first iterations that train descriptors only
     rate: float = 1e-3  # their learning rate
     weight: float = 0.0  # of the same loss beside the likelihood, after the warm-up
     temperature: float = 0.07  # of the softmax over the cells
-    samples: int = 384  # cells a pair and level
+    samples: int = 384  # cells per pair and level
 
     def __post_init__(self) -> None:
         require(self.iterations >= 0, "descriptors.iterations must be at least 0")

@@ -14,7 +14,9 @@ class ScheduleSettings:
     """Learning rate over the iterations, as a factor of `optimizer.rate`."""
 
     iterations: int = 350_000  # of the run
-    kind: Literal["steps", "cosine", "trapezoid"] = "steps"  # halved at milestones; falling cosine; flat, then falling
+    kind: Literal["steps", "cosine", "trapezoid"] = (
+        "steps"  # steps: halved at milestones; cosine: falling cosine; trapezoid: flat, then falling
+    )
     milestones: tuple[int, ...] = (133_000, 240_000)  # for steps: halved after each (Sec. 4.1)
     warm_up: int = 0  # iterations of linear rise from nothing
     decay: float = 0.3  # for trapezoid: the last share of the iterations falls to `final`
@@ -51,7 +53,7 @@ class SizeSettings:
     """Sizes of the training images and batches over the iterations."""
 
     phases: tuple[tuple[int, int, int], ...] = ((0, 520, 15),)  # (from iteration, image side, batch)
-    aspects: tuple[float, ...] = (1.0,)  # width / height, taken in turn; the area stays that of the square
+    aspects: tuple[float, ...] = (1.0,)  # width / height, cycled through; the area stays that of the square
 
     def __post_init__(self) -> None:
         starts = [phase[0] for phase in self.phases]

@@ -20,14 +20,14 @@ from pdc_sfm.training.validation import ValidationSettings
 class OptimizerSettings:
     """How gradients become steps. Weight decay is Adam's L2 term as in the paper, or decoupled with adamw."""
 
-    name: Literal["adam", "adamw"] = "adam"  # adamw: weight decay apart from the gradient
+    name: Literal["adam", "adamw"] = "adam"  # adamw: decoupled weight decay
     rate: float = 1e-4  # learning rate
     weight_decay: float = 4e-4  # factor of the L2 term
     backbone_factor: float = 1.0  # of the rate, for the pretrained backbone
-    unfreeze_at: int = 0  # iteration at which the backbone begins to learn; -1: never
+    unfreeze_at: int = 0  # iteration from which the backbone is trained; -1: never
     freeze_statistics_at: int = -1  # iteration from which batch norm keeps its statistics; -1: never
     clip: float = 0.0  # largest norm of the gradient; 0: no limit
-    average: float = 0.0  # decay of the running average of the weights, which is what is kept; 0: none
+    average: float = 0.0  # decay of the running average of the weights, which is saved; 0: none
 
     def __post_init__(self) -> None:
         require(self.rate > 0, "optimizer.rate must be positive")
@@ -60,19 +60,19 @@ class TrainSettings:
     sizes: SizeSettings = field(default_factory=SizeSettings)
     validation: ValidationSettings = field(default_factory=ValidationSettings)
     supervision: SupervisionSettings = field(default_factory=SupervisionSettings)
-    real_share: float = 0.5  # of the pairs, where there are real ones with correspondences (second stage)
-    rendered_share: float = 0.3  # of the pairs, where there are rendered scenes
-    start_from: str = ""  # weights of a network to begin with; empty: none
+    real_share: float = 0.5  # of the pairs, if there are real ones with correspondences (second stage)
+    rendered_share: float = 0.3  # of the pairs, if there are rendered scenes
+    start_from: str = ""  # initial weights; empty: none
     backbone_weights: str = "auto"  # otherwise ImageNet weights of the backbone: a file, auto (a package) or none
-    initial_sigma: float = 0.0  # px: the outlier component of a fresh network begins with this; 0: as chance has it
-    seed: int = 1  # of pairs and of fresh weights
-    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU where there is one
+    initial_sigma: float = 0.0  # px: initial sigma of a new network's outlier component; 0: random
+    seed: int = 1  # of pairs and of new weights
+    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU if there is one
     # of convolutions; auto: float16 on a GPU, its gradients scaled, and float32 on a CPU. Validation is in float32
     precision: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     threads: int = 2  # of torch
     workers: int = 1  # processes that make pairs; 0: the training process makes them itself
-    checkpoint_minutes: float = 5.0  # between two states written, from which a stopped run goes on
-    log_every: int = 20  # iterations a row of train.csv
+    checkpoint_minutes: float = 5.0  # between two saved states, from which a stopped run continues
+    log_every: int = 20  # iterations per row of train.csv
 
     def __post_init__(self) -> None:
         require_device(self.device)

@@ -29,9 +29,9 @@ class SupervisionSettings:
     max_error: float = 2.0  # px: points of a model that project farther from their keypoint are left out
     depth_tolerance: float = 0.05  # relative: farther apart, the point is occluded (depth maps)
     max_zoom: float = 1.6  # cut-outs show the image at up to this zoom
-    max_turn: float = 0.0  # degrees: every other query of rendered scenes is turned by up to so much
+    max_turn: float = 0.0  # degrees: every other query of rendered scenes is rotated by up to so much
     look_alike: float = 0.12  # share of the rendered samples whose views have nothing in common
-    validation_share: float = 0.1  # of the pairs, kept for judging
+    validation_share: float = 0.1  # of the pairs, held out for validation
 
     def __post_init__(self) -> None:
         require(0 < self.min_overlap <= 1, "supervision.min_overlap must lie in (0, 1]")

@@ -15,18 +15,18 @@ from pdc_sfm.training.batch import Batch
 from pdc_sfm.training.loss import sample_image
 
 CONFIDENT = 0.1  # P_1 above this is a match (Sec. 3.7)
-LEAST = 16  # known pixels a pair must have to be judged
+LEAST = 16  # known pixels a pair needs to be evaluated
 
 
 @dataclass(frozen=True)
 class ValidationSettings:
-    """The fixed pairs, and how often they are looked at."""
+    """The fixed validation pairs, and how often they are evaluated."""
 
-    minutes: float = 15.0  # of training between two looks
+    minutes: float = 15.0  # of training between two validations
     size: int = 384  # side of the images, pixels
     pairs: int = 24  # homographies of moderate strength
     hard: int = 12  # pairs like those of training
-    hard_share: float = 0.0  # of the score by which the best weights are kept: how much the hard pairs count
+    hard_share: float = 0.0  # weight of the hard pairs in the score that selects the best weights
     unrelated: int = 8  # pairs of different photographs
     real: int = 12  # pairs with correspondences, if there are such in training
 

@@ -10,14 +10,14 @@ from pdc_sfm.settings import require
 
 @dataclass(frozen=True)
 class RaySettings:
-    """Workers of `engine=ray`. None of it changes the result, and a run may go on with other values."""
+    """Workers of `engine=ray`. They do not change the result, and a run may continue with other values."""
 
     # auto or HOST:PORT joins a cluster; null: one starts on this machine and ends with the run
     address: str | None = None
-    workers: int | None = None  # null: as many as there are GPUs, or cores where they are not used
+    workers: int | None = None  # null: as many as there are GPUs, or cores if no GPUs are used
     cores: int = 1  # of each worker
-    gpus: float | None = None  # of each worker; null: 1 with device=cuda, and with device=auto if any machine has one
-    block: int = 32  # pairs or images that a worker is given at a time; what the loss of a worker costs
+    gpus: float | None = None  # of each worker; null: 1 with device=cuda, and with device=auto if any machine has a GPU
+    block: int = 32  # pairs or images sent to a worker at a time, which are lost with it
 
     def __post_init__(self) -> None:
         require(self.workers is None or self.workers >= 1, f"ray.workers={self.workers} must be at least 1")

@@ -35,11 +35,11 @@ MOST_NAMED = 5
 class PositionSettings:
     """How known positions of the images are used."""
 
-    use_exif: bool = True  # take what the photographs say themselves (GPS), where no --positions are given
+    use_exif: bool = True  # use GPS in EXIF if no --positions are given
     adjust: bool = (
-        True  # positions are priors of a last bundle adjustment; false: they only move, turn and scale the map
+        True  # positions are priors of a last bundle adjustment; false: they only move, rotate and scale the map
     )
-    sigma: float | None = None  # metres, horizontal error of positions that do not say; null: by how well they fit
+    sigma: float | None = None  # metres, horizontal error of positions without one; null: estimated from the fit
 
     def __post_init__(self) -> None:
         require(self.sigma is None or self.sigma > 0, f"sigma={self.sigma} must be positive, in metres")

@@ -39,14 +39,12 @@ class LocalizationSettings:
 
     pose: PoseSettings = dataclasses.field(default_factory=PoseSettings)
     fallback: Literal["none", "nearest"] = "none"  # nearest: a failed query gets the pose of its first retrieved image
-    doubtful: float = (
-        0.5  # a pose that is right with a lower probability is called doubtful; it is written all the same
-    )
+    doubtful: float = 0.5  # a pose with a lower probability of being right is called doubtful; it is still written
     # localize --map, serve: images of the map are matched with a query, best first, until its pose is right with this
     # probability (docs/localization.md); 1: all of --top
     sure: float = 0.9
-    # of the distance within which a pose is called right: metres: 0.25; depth: a sixtieth of the median depth of what the
-    # query shows; null: depth in a map of `reconstruct`, whose scale is any, else metres
+    # of the distance within which a pose is right: metres: 0.25; depth: a sixtieth of the median depth of what the
+    # query shows; null: depth in a map of unknown scale, as of `reconstruct`, otherwise metres
     unit: Literal["metres", "depth"] | None = None
     prepend_camera_name: bool = False  # `camera/name` in the results instead of `name` (RobotCar)
     seed: int = 0  # of RANSAC

@@ -28,13 +28,13 @@ LOSS_SCALE = 0.5  # pixels by which good correspondences are usually wrong; what
 class PoseSettings:
     """How the pose of a query is estimated."""
 
-    ransac_threshold: float = 12.0  # pixels by which an inlier may miss
+    ransac_threshold: float = 12.0  # largest reprojection error of an inlier, pixels
     min_inliers: int = 12  # beyond what chance would give
     # poses tried, each on what the last ones leave; the one that explains most of the picture holds; 1: as hloc
     hypotheses: int = 3
-    covisibility_clustering: bool = False  # try each place among the retrieved images apart
-    min_score: float = 0.0  # matches of a lower probability of being right are not used
-    best: int = 0  # use so many of the correspondences, the most confident ones; 0: all
+    covisibility_clustering: bool = False  # try each cluster of covisible retrieved images separately
+    min_score: float = 0.0  # ignore matches with a lower probability of being right
+    best: int = 0  # use only so many correspondences, the most confident ones; 0: all
     # weigh correspondences by their confidence in the last refinement, as ones that err together with their neighbors
     weighted: bool = True
 

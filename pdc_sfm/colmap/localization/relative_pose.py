@@ -16,8 +16,8 @@ class RelativePoseSettings:
 
     method: Literal["ransac", "magsac"] = "ransac"  # which estimator; magsac: OpenCV's USAC_MAGSAC
     threshold: float = 1.0  # pixels; divided by the focal length
-    confidence: float = 0.99999  # of RANSAC: it ends when a better pose is less likely than 1 minus this
-    refine: bool = False  # then adjust the pose to all inliers, robustly (beyond the paper's protocol)
+    confidence: float = 0.99999  # of RANSAC: stop when a better pose is less likely than 1 minus this
+    refine: bool = False  # then refine the pose on all inliers, robustly (beyond the paper's protocol)
 
     def __post_init__(self) -> None:
         require(self.threshold > 0, f"threshold={self.threshold} must be above 0 (pixels)")

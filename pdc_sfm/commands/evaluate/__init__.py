@@ -1,4 +1,4 @@
-"""Measure how good a network is: on made pairs from any photographs, on a scene with known cameras, on the datasets of
+"""Measure the accuracy of a network: on synthetic pairs of any photographs, on a scene with known cameras, on the datasets of
 the paper.
 
 Examples:

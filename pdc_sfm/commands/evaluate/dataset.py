@@ -1,6 +1,6 @@
-"""Judge a network on a dataset of the paper, with the paper's protocol; the paper's own rows are printed beside.
+"""Evaluate a network on a dataset of the paper, with the paper's protocol; the published results are printed too.
 
-Layouts that are read (see datasets/README.md):
+Supported layouts (see datasets/README.md):
   megadepth    DIR/test1600Pairs.csv, DIR/test1600Pairs/      (RANSAC-Flow's test set)
   robotcar     DIR/test6511.csv, DIR/images/                  (RANSAC-Flow's)
   eth3d        DIR/info_ETH3D_files/, DIR/multiview_*/        (GLU-Net's)
@@ -29,9 +29,9 @@ from pdc_sfm.progress import progress
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the dataset")
-    parser.add_argument("--pairs", type=Path, help="the table or list of pairs, if it lies elsewhere")
-    parser.add_argument("--images", type=Path, help="the folder of images, if it lies elsewhere")
-    parser.add_argument("--limit", type=int, help="only so many pairs (hpatches: sequences), for a first look")
+    parser.add_argument("--pairs", type=Path, help="the table or list of pairs, if it is elsewhere")
+    parser.add_argument("--images", type=Path, help="the folder of images, if it is elsewhere")
+    parser.add_argument("--limit", type=int, help="only so many pairs (hpatches: sequences), for a quick test")
     add_network(
         parser, functools.partial(_defaults, parser.prog.split()[-1]), None, " (default: outputs/evaluate/DATASET)"
     )

@@ -1,10 +1,10 @@
-"""Judge matches and relative poses on photographs with known cameras, SIFT beside.
+"""Evaluate matches and relative poses on photographs with known cameras, compared with SIFT.
 
 cameras.json holds for each image: width, height, fx, fy, cx, cy, R_cam_from_world, t_cam_from_world (`pdc-sfm scene` writes
-one). Each image is paired with those 1, 2 and 4 places further in the order of names. Printed are how many matches lie
-within 2 px of the true epipolar line, the median of the pose error (the larger of rotation and translation, degrees), AUC
-and mAP; poses of both methods are adjusted to all their inliers (pose.refine=true). Then, for each tenth of
-confidence, how many of its matches can be right, being within sqrt(2) px of the line, and what a threshold there would keep.
+one). Each image is paired with those 1, 2 and 4 places further on by name. Prints the share of matches
+within 2 px of the true epipolar line, the median pose error (the larger of rotation and translation, degrees), AUC
+and mAP; poses of both methods are refined on all their inliers (pose.refine=true). Then, for each tenth of
+confidence, the share of matches that can be right (within sqrt(2) px of the line), and how many a threshold there would keep.
 
 Example:
   pdc-sfm evaluate epipolar --images fountain/images --cameras fountain/cameras.json

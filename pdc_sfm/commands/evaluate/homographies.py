@@ -1,8 +1,8 @@
-"""Judge a network on pairs made from any folder of photographs, with exact ground truth; no dataset is needed.
+"""Evaluate a network on synthetic pairs of any folder of photographs, with exact ground truth; no dataset is needed.
 
-Kinds: viewpoint, zoom, blur, light, night, compression, rotation, strong zoom, and pairs of unrelated photographs. Printed
-are AEPE and PCK, what is kept by confidence > 0.1 and how right that is, AUSE of three rankings, how true confidence is, and
-SIFT beside ours; written are results.json, plots, and a picture of the first pair of each kind.
+Kinds: viewpoint, zoom, blur, light, night, compression, rotation, strong zoom, and pairs of unrelated photographs. Prints
+AEPE and PCK, the share with confidence > 0.1 and its accuracy, AUSE of three rankings, the calibration of confidence, and
+a comparison with SIFT. Writes results.json, plots, and a picture of the first pair of each kind.
 
 Example:
   pdc-sfm evaluate homographies --images photos/ --count 5 dense.method=homography
@@ -21,7 +21,7 @@ from pdc_sfm.progress import progress
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", type=Path, required=True, help="folder of photographs, subfolders included")
     parser.add_argument("--held-out", action="store_true", help="only the photographs that training leaves out (3 %%)")
-    parser.add_argument("--count", type=int, help="pairs of each kind; the same as count=N")
+    parser.add_argument("--count", type=int, help="pairs per kind; the same as count=N")
     add_network(parser, "pdc_sfm.evaluation.runs.homographies:HomographySettings", "outputs/evaluate/homographies")
     parser.set_defaults(paths=Paths(images=("images",), inputs=("weights",), folders=("output",)))
 

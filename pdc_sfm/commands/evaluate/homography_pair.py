@@ -1,6 +1,6 @@
-"""Judge one pair of photographs of a plane by the homography between them.
+"""Evaluate one pair of photographs of a plane with a known homography.
 
-The homography takes pixels of the first image to pixels of the second: nine numbers in a text file, or OpenCV's XML.
+The homography maps pixels of the first image to pixels of the second: nine numbers in a text file, or OpenCV's XML.
 
 Example (images of Debian's package opencv-doc):
   pdc-sfm evaluate homography-pair graf1.png graf3.png H1to3p.xml dense.method=homography

@@ -1,9 +1,10 @@
-"""Judge a network on real photographs of planes, with homographies as truth: Oxford's affine set, HPatches, or one's own.
+"""Evaluate a network on real photographs of planes with known homographies: Oxford's affine set, HPatches, or your own.
 
-Each folder in the given one that has homographies is a set: images img1, img2 ... with H1to2p ... (Oxford), or 1, 2 ... with
-H_1_2 ... (HPatches). The first image is matched with each other one. Errors are in pixels of images whose smaller side is
-dense.min_side (480). Printed are PCK, what is kept by confidence > 0.1 and how right that is, AUSE, how true confidence
-is (for each tenth the share within 1 px), and SIFT beside ours. Turned and strongly zoomed pairs need dense.method=search.
+Each subfolder with homographies is a set: images img1, img2 ... with H1to2p ... (Oxford), or 1, 2 ... with H_1_2 ...
+(HPatches). The first image is matched with each of the others. Errors are in pixels of images whose smaller side is
+dense.min_side (480). Prints PCK, the share with confidence > 0.1 and its accuracy, AUSE, the calibration of confidence
+(for each tenth the share within 1 px), and a comparison with SIFT. Rotated and strongly zoomed pairs need
+dense.method=search.
 
 Examples:
   pdc-sfm evaluate homography-sets --images oxford/ --sets bikes leuven trees ubc wall

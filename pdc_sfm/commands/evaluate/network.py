@@ -1,4 +1,4 @@
-"""What the sub-verbs share: which network is judged, and the file of its figures."""
+"""Shared by the sub-commands: which network is evaluated, and the file of its figures."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def add_network(parser: argparse.ArgumentParser, settings: Target, output: str | None, about: str = "") -> None:
-    """The network, the settings it is judged with, and the folder of the results (`about` it, where that is no default)."""
+    """The network, the settings it is evaluated with, and the folder of the results (`about` it, where that is no default)."""
     folder = Path(output) if output else None
     parser.add_argument("--output", type=Path, default=folder, help=f"folder of the results{about}")
-    parser.add_argument("--weights", help="weights file; without it the built-in model")
+    parser.add_argument("--weights", help="weights file (default: the built-in model)")
     add_device(parser)
     add_settings(parser, settings)
 
 
 def load_network(args: argparse.Namespace, settings: Any) -> Matcher:
-    """The matcher to judge, with `dense` and, where they have it, `select` of the settings."""
+    """The matcher to evaluate, with `dense` and, where they have it, `select` of the settings."""
     from pdc_sfm.matcher import PairSettings, load_matcher
 
     chosen = {name: getattr(settings, name) for name in ("dense", "select") if hasattr(settings, name)}

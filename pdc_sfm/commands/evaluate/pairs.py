@@ -1,15 +1,15 @@
-"""Judge matches on any pairs of images of which something is known, SIFT beside.
+"""Evaluate matches on any image pairs with some ground truth, compared with SIFT.
 
 A line of the list is `image0 image1` and one of: `rot0 rot1 K0 (9) K1 (9) T_1_from_0 (16)`, a relative pose as in the lists
-of ScanNet and YFCC; nine numbers of a homography (pixel indices), or the name of a file with it, beside the list; `points x0
-y0 x1 y1 ...`, places set by hand; `none`, nothing in common. Lines that begin with # are left out.
+of ScanNet and YFCC; nine numbers of a homography (pixel indices), or the name of a file with it, next to the list; `points x0
+y0 x1 y1 ...`, manually placed points; `none`, nothing in common. Lines that begin with # are skipped.
 
-Printed are the matches of a pair, the share within 5 px and beyond 20 px of the truth (of the epipolar line, where a pose is
-known; of places set by hand, the share that a match nearby confirms), how many of those beyond say that they are more likely
-right than wrong, and the error of poses (the larger of rotation and translation, degrees) with its AUC. Then, for each tenth
-of confidence, the share of its matches that is right, and what a threshold there would keep. Of a pose this is known from one
-side: a match within 1 px of its true place lies within sqrt(2) px of the epipolar line, but so does many a wrong one; the
-true share is what is printed or less, and "too sure" is the least by which too much is stated on average.
+Prints the number of matches of a pair, the share within 5 px and beyond 20 px of the truth (of the epipolar line if a pose is
+known; for manually placed points, the share that a nearby match confirms), how many of those beyond have a confidence above
+one half, and the pose error (the larger of rotation and translation, degrees) with its AUC. Then, for each tenth
+of confidence, the share of right matches, and how many a threshold there would keep. With a pose this is an upper
+bound: a match within 1 px of its true place is within sqrt(2) px of the epipolar line, but so are many wrong ones. The
+true share is the printed one or less, and "too sure" is a lower bound of the mean overconfidence.
 
 Example:
   pdc-sfm evaluate pairs --list kitchen/pairs_with_gt.txt --images kitchen/images
@@ -26,7 +26,7 @@ from pdc_sfm.progress import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--list", type=Path, required=True, help="pairs and what is known of them")
+    parser.add_argument("--list", type=Path, required=True, help="pairs with their ground truth")
     parser.add_argument("--images", type=Path, required=True, help="folder of the images")
     add_network(parser, "pdc_sfm.evaluation.runs.pose_pairs:KnownCameraSettings", "outputs/evaluate/pairs")
     parser.set_defaults(paths=Paths(images=("images",), inputs=("list", "weights"), folders=("output",)))

@@ -1,7 +1,7 @@
-"""Judge a network on the built-in scene, where flow, visibility and poses are known exactly, by day and by night.
+"""Evaluate a network on the built-in scene, where flow, visibility and poses are known exactly, by day and by night.
 
-Printed are the flow's errors, matches beside SIFT's, and for each tenth of confidence the share that is within 1 px. A room or
-an object (`pdc-sfm scene --kind room`) is a scene as well.
+Prints the errors of the flow, a comparison of matches with SIFT, and for each tenth of confidence the share within 1
+px. A room or an object (`pdc-sfm scene --kind room`) works as well.
 
 Without --scene the scene is rendered first.
 

@@ -1,1 +1,1 @@
-"""What several verbs share: their arguments, settings and paths."""
+"""Shared by several commands: arguments, settings and paths."""

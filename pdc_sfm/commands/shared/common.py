@@ -1,4 +1,4 @@
-"""A verb's parser, whose help and `--settings` tell its settings from their dataclasses."""
+"""The parser of a command. Its help and `--settings` are generated from the dataclasses of its settings."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
         "--device",
         type=_usable_device,
         default=AUTO,
-        help="cpu, cuda, cuda:1 ..., or auto: a GPU where there is one (auto)",
+        help="cpu, cuda, cuda:1 ..., or auto: a GPU if there is one (auto)",
     )
 
 

@@ -1,4 +1,4 @@
-"""What of a command's arguments is read and what is written: checked for every verb before anything is loaded."""
+"""Which arguments of a command are read and which are written: checked for every command before anything is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of a photograph's way into a map, as `localize --map` and `serve` take them."""
+"""Settings for localizing photographs in a map, as `localize --map` and `serve` take them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs with words of their own after them, as `pdc-sfm train run`: packages whose SUBVERBS name a module for each."""
+"""Commands with sub-commands, such as `pdc-sfm train run`: packages whose SUBVERBS name a module for each."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Train a network, adapt one to a reconstruction, or look at the training pairs.
+"""Train a network, fine-tune it on a reconstruction, calibrate it, or look at training pairs.
 
   run       train on a folder of photographs, or continue a run
-  finetune  adapt a network to a COLMAP model of your own images
-  calibrate correct the confidence of trained weights
+  finetune  fine-tune a network on a COLMAP model of your own images
+  calibrate calibrate the confidence of trained weights
   preview   write a sheet of training pairs with their ground truth
 
 Example:

@@ -1,8 +1,8 @@
-"""Make confidence a probability that is true: fit a confidence head to pairs with known truth, and put it beside the weights.
+"""Calibrate confidence: fit a confidence head to pairs with ground truth, and store it with the weights.
 
-It weighs what the network says of a match and what alignment found out, and says how likely the match is less than a pixel
-off. The flow does not change. Pairs of photographs are made; views of rendered scenes have depth edges and walls that look
-alike, which photographs have not: name some, of few pictures far apart and of many close together (`pdc-sfm scene`).
+The head combines the network's mixture and the result of alignment into the probability that a match is less than a pixel
+off. The flow does not change. Pairs are made by warping photographs. Rendered scenes add depth edges and look-alike walls, which
+warped photographs lack: pass some with few pictures far apart and some with many close together (`pdc-sfm scene`).
 
 Example:
   pdc-sfm scene --output wide seed=130 && pdc-sfm scene --output near seed=140 database=64
@@ -22,12 +22,17 @@ from pdc_sfm.commands.train.run import wait_without_spinning
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, required=True, help="weights to calibrate")
     parser.add_argument(
-        "--photos", type=Path, required=True, help="folder of photographs; those training kept apart judge"
+        "--photos",
+        type=Path,
+        required=True,
+        help="folder of photographs; those held out from training measure the result",
     )
     parser.add_argument("--objects", type=Path, help="folder of cut-out objects (default: shapes cut from photographs)")
-    parser.add_argument("--scene", type=Path, action="append", default=[], help="folder of `pdc-sfm scene`; repeatable")
+    parser.add_argument(
+        "--scene", type=Path, action="append", default=[], help="folder of `pdc-sfm scene`; may be repeated"
+    )
     parser.add_argument("--output", type=Path, required=True, help="safetensors file to write")
-    parser.add_argument("--pairs", type=int, default=60, help="pairs of each kind to fit to (default: 60)")
+    parser.add_argument("--pairs", type=int, default=60, help="pairs per kind for the fit (default: 60)")
     parser.add_argument("--threads", type=int, default=2)
     parser.set_defaults(paths=Paths(images=("photos", "objects"), inputs=("weights", "scene"), files=("output",)))
 

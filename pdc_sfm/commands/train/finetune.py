@@ -1,7 +1,7 @@
-"""Adapt a network to your own reconstruction: points seen by two images say where pixels correspond.
+"""Fine-tune a network on your own reconstruction: points seen by two images give true correspondences.
 
-They are mixed with self-supervised pairs of the same images, without which the confidence would suffer. The figures
-before and after, on pairs kept apart, are in validation.csv; best.safetensors is what to pass as weights.
+They are mixed with self-supervised pairs of the same images, without which the confidence would get worse.
+validation.csv has the figures before and after, on held-out pairs; pass best.safetensors as weights.
 
 Example:
   pdc-sfm train finetune --model sfm/ --images images/ --output runs/mine schedule.iterations=1000
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, required=True, help="folder of the COLMAP model")
     parser.add_argument("--images", type=Path, required=True, help="folder of its images")
     parser.add_argument("--output", type=Path, required=True, help="folder for state, weights, tables and curve")
-    parser.add_argument("--weights", default="compact", help="weights to begin with (default: the built-in ones)")
+    parser.add_argument("--weights", default="compact", help="initial weights (default: the built-in ones)")
     parser.add_argument("--photos", type=Path, help="photographs for self-supervised pairs (default: the images)")
     add_settings(parser, "pdc_sfm.training.settings:TrainSettings", preset="finetune", group="train")
     parser.set_defaults(

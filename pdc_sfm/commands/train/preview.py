@@ -27,11 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="instead: folder of a rendered scene (any number of times)",
+        help="instead: folder of a rendered scene; may be repeated",
     )
     parser.add_argument("--output", type=Path, required=True, help="picture to write, for example sheet.png")
     parser.add_argument("--pairs", type=int, default=8, help="rows of the sheet (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="another seed, other pairs (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random pairs (default: %(default)s)")
     add_settings(parser, "pdc_sfm.synthetic.pairs:SyntheticPairSettings")
     parser.set_defaults(paths=Paths(images=("photos", "objects", "scene"), pictures=("output",)))
 

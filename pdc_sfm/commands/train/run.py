@@ -1,8 +1,8 @@
 """Train a network on a folder of photographs; the same command continues a run that was stopped.
 
 Settings come from a preset or file (--config compact, compact_stage2, paper_stage1, paper_stage2, or a YAML file) and
-key=value words. Real pairs are mixed in from COLMAP models (--model and --images, any number of times) or from MegaDepth,
-rendered ones from folders that `pdc-sfm scene` wrote (--scene, any number of times).
+key=value words. Real pairs can be added from COLMAP models (--model and --images, repeatable) or from MegaDepth,
+rendered pairs from folders of `pdc-sfm scene` (--scene, repeatable).
 
 Examples:
   pdc-sfm train run --photos photos/ --objects cutouts/ --config compact --output runs/compact
@@ -25,7 +25,9 @@ from pdc_sfm.commands.shared.paths import Paths
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--photos", type=Path, required=True, help="folder of photographs, subfolders included")
-    parser.add_argument("--objects", type=Path, help="folder of cut-outs with transparency; default: shapes of photos")
+    parser.add_argument(
+        "--objects", type=Path, help="folder of cut-outs with transparency (default: shapes cut from photos)"
+    )
     parser.add_argument("--model", type=Path, action="append", default=[], help="COLMAP model: a source of real pairs")
     parser.add_argument("--images", type=Path, action="append", default=[], help="folder of that model's images")
     parser.add_argument("--megadepth", type=Path, help="MegaDepth folder in D2-Net's layout")
