@@ -1,4 +1,4 @@
-"""How long a map that answers takes for a photograph, beside `pdc-sfm localize --map` for the same one.
+"""How long the localization server takes for a photograph, compared with `pdc-sfm localize --map`.
 
     python benchmarks/serve.py --map outputs/demo --images queries/ [--clients 1 4] [key=value ...]
 

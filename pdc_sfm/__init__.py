@@ -6,7 +6,7 @@ _PUBLIC = ("match_images", "load_matcher", "Matcher", "PairSettings")
 
 
 def __getattr__(name: str) -> object:
-    """`pdc_sfm.match_images` and its kin, imported when first used: importing the package stays free of cost."""
+    """Import `pdc_sfm.match_images` and the other public names on first use, so that importing the package is fast."""
     if name not in _PUBLIC:
         raise AttributeError(f"module 'pdc_sfm' has no attribute '{name}'")
     from pdc_sfm import matcher

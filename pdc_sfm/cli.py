@@ -1,4 +1,4 @@
-"""The command line: `pdc-sfm VERB ...`. Each verb is one module of `pdc_sfm.commands`, imported when it is called."""
+"""The command line: `pdc-sfm COMMAND ...`. Each command is one module of `pdc_sfm.commands`, imported when it is called."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from pdc_sfm.errors import UnknownSettingError, UserError
 from pdc_sfm.interrupts import KEPT, Interrupted, interruptible
 from pdc_sfm.logs import screen_log
 
-# verb -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`,
+# command -> what it does. The module `pdc_sfm.commands.VERB` has `add_arguments(parser)` and `run(args) -> int | None`,
 # or it is a package of such modules, one for each of its SUBVERBS.
 VERBS = {
-    "map": "make the map of a folder of photographs: pairs, matches, reconstruction, report",
-    "extend": "add photographs to a map, without matching again what it has",
-    "frames": "take the sharpest frames out of a video",
-    "panoramas": "write views of equirectangular images, and the rig that they are",
-    "pair": "match two images and draw what was found",
-    "pairs": "make a pair list: exhaustive, sequential, covisibility, poses",
+    "map": "make a map from a folder of photographs: pairs, matches, reconstruction, report",
+    "extend": "add photographs to a map, without matching its images again",
+    "frames": "extract the sharpest frames of a video",
+    "panoramas": "render perspective views of equirectangular images, with their rig",
+    "pair": "match two images and draw the result",
+    "pairs": "write a pair list: exhaustive, sequential, covisibility, poses, retrieval",
     "match": "match all pairs of a list and write hloc files",
     "keypoints": "detect keypoints, to snap dense matches to",
     "weights": "inspect a weights file, or convert it to safetensors",
-    "train": "train a network, adapt one to a reconstruction, or look at training pairs",
-    "retrieve": "find the database images that show what a query shows",
-    "reconstruct": "cameras and points from images and their matches",
-    "triangulate": "points from matches of images whose cameras are known",
-    "localize": "poses of queries in a model",
-    "serve": "a map that answers: photographs in, poses out, over HTTP and as a page",
-    "densify": "a dense colored cloud of a map: depth of every image, checked and fused",
-    "view": "look at a map, in a browser or as a picture",
-    "export": "write a map as nerfstudio, splat trainers, COLMAP, Bundler, NVM, PLY or kapture read it",
+    "train": "train a network, fine-tune it on a reconstruction, or look at training pairs",
+    "retrieve": "find the database images that show the same place as a query",
+    "reconstruct": "find cameras and points from images and their matches",
+    "triangulate": "find points from matches of images with known cameras",
+    "localize": "find the poses of queries in a model",
+    "serve": "serve a map over HTTP: photographs in, poses out, with a web page",
+    "densify": "make a dense colored cloud of a map: depth of every image, checked and fused",
+    "view": "show a map in a browser, or write a picture of it",
+    "export": "write a map for nerfstudio, splat trainers, COLMAP, Bundler, NVM or kapture, or as PLY",
     "aachen": "Aachen Day-Night: full localization, or the local-feature challenge",
-    "evaluate": "measure a network: on made pairs, scenes, and the datasets of the paper",
-    "scene": "render the built-in town square, with true cameras and depth",
-    "report": "one HTML file about a run",
-    "demo": "run the built-in example from start to end",
+    "evaluate": "measure a network on synthetic pairs, scenes, and the datasets of the paper",
+    "scene": "render a built-in scene, with known cameras and depth",
+    "report": "write one HTML file about a run",
+    "demo": "run the whole pipeline on the built-in scene",
 }
 
 CONTINUED = {
@@ -57,7 +57,7 @@ CONTINUED = {
     "densify",
     "map",
     "extend",
-}  # verbs that go on where they were stopped
+}  # commands that continue after a stop
 NO_ROOM = {getattr(errno, name, None) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO")}  # mended by room on the disk
 
 

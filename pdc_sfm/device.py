@@ -1,6 +1,6 @@
-"""Where the network computes: what the words of `device=` mean on this machine, and refusals before anything is read.
+"""Where the network runs: resolves `device=` on this machine, and refuses missing devices before anything is read.
 
-torch is imported only when a GPU is asked about.
+torch is imported only if a GPU is in question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When and where a photograph was taken, by what its file says (EXIF)."""
+"""When and where a photograph was taken, from EXIF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing files so that a crash leaves the old file or the new one, never half of one; and locks."""
+"""Atomic writing: a crash leaves the old file or the new one, never a partial one. And locks."""
 
 from __future__ import annotations
 

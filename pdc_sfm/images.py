@@ -1,4 +1,4 @@
-"""Image files to arrays and back: pixels as they are stored, as COLMAP and hloc count them, whatever EXIF says of them."""
+"""Reads and writes images: pixels as they are stored, as in COLMAP and hloc, whatever the EXIF orientation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C end a command the same way: one line, which says what the same command does next."""
+"""SIGTERM and Ctrl-C end a command the same way, with one line that says how to continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the log goes: to the screen and to the file of a run. Only commands call this; importing installs nothing."""
+"""Log handlers: to the screen and to the file of a run. Only commands call this; importing installs no handler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two images to matches: the one-line API, and the object that the engine runs over a pair list."""
+"""Matches two images: the one-line API, and the matcher that the engine runs over a pair list."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PairSettings:
-    """How a pair is matched: the estimate, which of it is kept, and how keypoints are matched through it."""
+    """How a pair is matched: the dense estimate, the selection of matches, and the matching of given keypoints."""
 
     dense: DenseSettings = field(default_factory=DenseSettings)
     select: SelectSettings = field(default_factory=SelectSettings)
@@ -42,7 +42,7 @@ class PairSettings:
 
 @dataclass(frozen=True)
 class PairResult:
-    """What `match_images` finds."""
+    """The result of `match_images`."""
 
     matches: RawMatches  # points of image0 and image1, original pixel indices
     forward: DenseEstimate  # image0 is the reference
@@ -64,14 +64,14 @@ class Matcher:
         self.estimator.require_reachable(self.settings.snap.radius, self.settings.snap.threshold)
 
     def encode(self, image: np.ndarray | Photograph, name: str = "image") -> EncodedView:
-        """The code of an RGB image, (H, W, 3) uint8; `.nbytes` is what keeping it costs.
+        """The code of an RGB image, (H, W, 3) uint8; `.nbytes` is its size in memory.
 
-        A photograph is encoded as it is seen upright, by its EXIF; matches are in its pixels as they are stored.
+        A photograph is encoded upright, by its EXIF orientation; matches are in stored pixels.
         """
         return self.estimator.encode(image, name)
 
     def match(self, code0: EncodedView, code1: EncodedView) -> RawMatches:
-        """Matches in original pixel indices, by the directions of the settings."""
+        """Matches in original pixel indices, in the directions of the settings."""
         return self.match_batch([(code0, code1)])[0]
 
     def match_batch(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[RawMatches]:
@@ -79,7 +79,7 @@ class Matcher:
         return [matches() for matches in self.begin(pairs)]
 
     def begin(self, pairs: Sequence[tuple[EncodedView, EncodedView]]) -> list[Callable[[], RawMatches]]:
-        """As `match_batch`, without waiting for a GPU: each is called for its matches, from any thread."""
+        """As `match_batch`, without waiting for a GPU. Each returned function gives the matches of a pair, from any thread."""
         sort = find_strategy(self.settings.dense.method).triage
         if self.settings.dense.needs_pixels and sort is None:
             found = [self._select(*self._estimates(code0, code1)) for code0, code1 in pairs]

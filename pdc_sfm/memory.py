@@ -1,5 +1,5 @@
-"""Memory that was freed is kept for the next use: a network's maps are made and dropped hundreds of times a second, and
-giving them back to the system each time costs more than some of its layers (a fifth of an encoding)."""
+"""Keeps freed memory for reuse: feature maps are allocated and freed hundreds of times a second, and
+returning them to the system each time costs more than some layers (a fifth of an encoding)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""EXIF orientation: how the pixels of a file are turned or mirrored for a person to see them upright.
+"""EXIF orientation: how the pixels of a file are rotated or mirrored to show the picture upright.
 
-COLMAP and hloc count pixels as they are stored, and so does every file and every result here; only the network is shown the
-upright picture, as it knows houses that stand. What it finds is taken back to stored pixels exactly.
+COLMAP and hloc use pixels as they are stored, and so do all files and results here. Only the network sees the
+upright picture, as it was trained on upright houses. Its results are transformed back to stored pixels exactly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One matched pair as a picture: matches, flow, confidence, and the query seen from the reference."""
+"""Draws a matched pair: matches, flow, confidence, and the query warped to the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths that a user gives: what is read is a file that ends, what is written is no input."""
+"""Checks of paths given by a user: inputs are regular files, and outputs are not inputs."""
 
 from __future__ import annotations
 

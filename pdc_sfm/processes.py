@@ -1,4 +1,4 @@
-"""Numbered items made ahead by other processes and delivered in order.
+"""Items prepared ahead by other processes and delivered in order.
 
 Worker w makes items w, w + workers, ... and writes them to a pipe, which a thread of this process empties into a short
 queue. A worker whose reader is gone, even killed, gets a broken pipe and ends.

@@ -1,4 +1,4 @@
-"""How far a loop is: a bar on a terminal, elsewhere a line now and then in the log. The one place that knows tqdm."""
+"""Progress of a loop: a bar on a terminal, otherwise a line in the log from time to time. The only module that uses tqdm."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Aachen Day-Night: from the dataset's folder to the file one uploads."""
+"""Aachen Day-Night: from the dataset's folder to the file to submit."""

@@ -1,4 +1,4 @@
-"""Ask a map that answers: `Client("http://127.0.0.1:8080").localize("photo.jpg").pose`. Needs nothing but Python."""
+"""Client of `pdc-sfm serve`: `Client("http://127.0.0.1:8080").localize("photo.jpg").pose`. Standard library only."""
 
 from pdc_sfm.client.answers import (
     Addition,

@@ -1,4 +1,4 @@
-"""What a map that answers says, as the server writes it and the client reads it."""
+"""Answers of the localization server, as the server writes and the client reads them."""
 
 from __future__ import annotations
 

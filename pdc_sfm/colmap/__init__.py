@@ -1,4 +1,4 @@
-"""COLMAP: features and matches become poses and points. This room alone knows pycolmap, and it knows no torch."""
+"""COLMAP: poses and points from features and matches. The only package that imports pycolmap; it does not import torch."""
 
 from __future__ import annotations
 

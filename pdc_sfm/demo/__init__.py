@@ -1,4 +1,4 @@
-"""Everything from start to end: the built-in scene with its true cameras, or the user's own photographs."""
+"""Whole runs: the built-in scene with its true cameras, a map of photographs, queries in a map."""
 
 from pdc_sfm.demo.panoramas import panorama_settings
 from pdc_sfm.demo.photographs import plan_map, run_photographs

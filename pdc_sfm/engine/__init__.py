@@ -1,1 +1,1 @@
-"""Which pairs, in which order, with what memory: a pair list to hloc files."""
+"""Matches a pair list into hloc files: which pairs, in which order, with how much memory."""

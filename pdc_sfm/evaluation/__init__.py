@@ -1,1 +1,1 @@
-"""How good matches, confidence and poses are: datasets with a truth, measures, and the runs that bring them together."""
+"""Accuracy of matches, confidence and poses: datasets with ground truth, measures, and the runs that combine them."""

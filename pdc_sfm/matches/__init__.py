@@ -1,1 +1,1 @@
-"""From a dense estimate to matches: threshold, both directions, snapping, tracks."""
+"""From a dense estimate to the matches of a pair: threshold, both directions, snapping to keypoints."""

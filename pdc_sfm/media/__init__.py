@@ -1,1 +1,1 @@
-"""What people bring besides plain photographs, made into photographs: HEIC files of phones, videos, panoramas."""
+"""Turns HEIC files, videos and panoramas into photographs."""

@@ -31,8 +31,8 @@ RECORD, JOURNAL = "frames.json", "frames.jsonl"
 WINDOW = 0.5  # of the time between two frames, around each instant, in which the sharpest frame is taken
 # A frame half as sharp as its neighbors is left out. Motion that smears a photograph of 1,920 pixels by 10 of them does that
 # (8 to 13 on four of Oxford's photographs, 20 to 24 on a fifth that is blurred already; defocus of that width does as well).
-MIN_SHARPNESS = 0.5  # of the median of so many frames before and as many after
-NEIGHBORS = 5
+MIN_SHARPNESS = 0.5  # of the median of its neighbors
+NEIGHBORS = 5  # frames before and as many after: fewer than five blurred frames in a row leave the median sharp
 SIDE = 960  # pixels, at which sharpness is measured
 EARLY = 0.5, 0.02  # seconds and share of the time that a video may end before it says, as times are rounded
 

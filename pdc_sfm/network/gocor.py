@@ -21,7 +21,7 @@ MIN_CURVATURE = 1e-8
 STEP_REGULARIZATION = 0.1  # of the squared gradient, in the global module's step length
 START = 0.02  # standard deviation of untrained filters
 CHUNK = 32  # tiles optimized together: filters, windows and products of 128 channels are 7 MB, and stay in a processor's cache
-BINS, SPACING = 10, 0.5
+BINS, SPACING = 10, 0.5  # of the distance functions, as published (GOCor, Truong et al. 2020)
 
 
 def distance_bins(distance: Tensor) -> Tensor:

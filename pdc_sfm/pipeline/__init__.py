@@ -1,1 +1,1 @@
-"""Steps that are recorded and resumed: what the long runs share."""
+"""Steps that are recorded and resumed, shared by the long runs."""

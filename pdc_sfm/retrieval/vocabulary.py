@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-WORDS = 64
+WORDS = 64  # as in NetVLAD (Arandjelovic et al. 2016)
 AXES = 16  # of the features, those along which they vary most: 64 x 16 numbers in half precision are 2 kB an image
 SHARPNESS = 20.0  # of the assignment: a word whose cosine is lower by a twentieth gets a share lower by e
 SAMPLE = 30_000  # features that words are learned from: some hundred a word
-ROUNDS = 10  # of k-means
+ROUNDS = 10  # of k-means, which need not converge: words only have to cover the features
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""A map that answers: the road from a photograph to its pose with everything in memory, and the server around it."""
+"""The localization server: a map in memory that localizes photographs, and the HTTP server around it."""

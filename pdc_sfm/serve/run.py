@@ -1,4 +1,4 @@
-"""A map that answers, until it is told to end: the function behind `pdc-sfm serve`."""
+"""Runs a localization server until it is stopped: the function behind `pdc-sfm serve`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""hloc files: read as hloc reads, written so that no crash loses and no rerun repeats. Only this room knows h5."""
+"""File formats: pair lists, hloc's h5, the journal. A crash loses nothing, and a rerun repeats nothing."""

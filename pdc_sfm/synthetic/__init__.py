@@ -1,1 +1,1 @@
-"""Pairs made from photographs: warps, light, moving objects. Training and evaluation make theirs with it."""
+"""Synthetic pairs of photographs: warps, light, moving objects. Used by training and evaluation."""

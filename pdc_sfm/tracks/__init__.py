@@ -1,1 +1,1 @@
-"""The matches of a list become keypoints and tracks, and the two hloc files that hold them."""
+"""Turns the matches of a list into keypoints and tracks, and writes the two hloc files."""

@@ -1,4 +1,4 @@
-"""Who does the work: this process, or workers on Ray. The same calls, the same results."""
+"""Runs work in this process or in Ray workers, with the same calls and the same results."""
 
 from pdc_sfm.workers.pool import Engine, LocalPool, Pool, open_pool
 from pdc_sfm.workers.settings import RaySettings

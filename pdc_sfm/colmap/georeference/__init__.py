@@ -1,1 +1,1 @@
-"""A map in metres: moved, turned and scaled to known positions, control points or distances."""
+"""Georeferencing: aligning a map with known positions, control points or distances."""

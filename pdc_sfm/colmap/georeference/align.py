@@ -21,14 +21,14 @@ from pdc_sfm.store.control import Control
 from pdc_sfm.store.positions import VERTICAL, Positions, positions_of_exif, read_positions
 
 FEWEST = 3  # places that fix a similarity
-GPS_SIGMA = 5.0  # metres, horizontally, of a receiver that does not say
-UNKNOWN = 1000.0  # metres: sigma of an altitude that is not known
-MAX_SCALE_SIGMA = 0.2  # relative: beyond, places say next to nothing of the scale
-MIN_AGREEING = 0.5  # of the places
-MAX_WRONG = 0.2  # of the places: with more the map itself may be wrong
-BETTER = 0.5  # of the median residual, for exchanged axes to be believed
-RIG_SIGMA = 0.002  # relative, of the scale that a calibrated rig gives
-MOST_NAMED = 5
+GPS_SIGMA = 5.0  # metres, horizontal, if not stated: what phones reach under open sky (gps.gov: 4.9 m)
+UNKNOWN = 1000.0  # metres: sigma of an unknown altitude, larger than any map, so that it has no weight
+MAX_SCALE_SIGMA = 0.2  # relative: at five sigmas the scale could then be zero
+MIN_AGREEING = 0.5  # of the places: with fewer, the majority contradicts the map
+MAX_WRONG = 0.2  # of the places: single receivers fail now and then; if more are off, the map itself may be wrong
+BETTER = 0.5  # of the median residual: exchanged axes must halve it, as noise in the fit does not
+RIG_SIGMA = 0.002  # relative, of the scale from a calibrated rig: a millimetre of a baseline of half a metre
+MOST_NAMED = 5  # positions in one line
 
 
 @dataclasses.dataclass(frozen=True)

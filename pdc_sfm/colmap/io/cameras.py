@@ -17,14 +17,14 @@ from pdc_sfm.paths import read_text
 from pdc_sfm.settings import require
 from pdc_sfm.store.pair_lists import check_name
 
-LARGEST = 10**6  # pixels of a side
-HIGHEST = 1e12  # of a parameter
+LARGEST = 10**6  # pixels of a side: beyond any image, a sign of a damaged line
+HIGHEST = 1e12  # of a parameter: likewise
 # Focal length by the larger side of the image, from and to, and distortion, beyond which no photograph is believed. The widest
 # lens that keeps lines straight has 9 mm for 36 mm of film, 0.25; one of 360 mm has 10, and as the distortion that is
 # COLMAP's own limit. A fisheye lens whose circle lies within a 4:3 image has 0.2: for these models COLMAP's limit stays.
 INTRINSIC_LIMITS = (0.25, 10.0, 1.0)
-WIDEST_FISHEYE = 0.1
-SLACK = 1.5  # by which the intrinsics of a known camera may be adjusted
+WIDEST_FISHEYE = 0.1  # COLMAP's min_focal_length_ratio
+SLACK = 1.5  # factor around the intrinsics of a known camera that the limits always leave, so that it can be adjusted
 FOCAL_LENGTHS = ("f", "fx", "fy")
 MODELS = tuple(name for name in pycolmap.CameraModelId.__members__ if name != "INVALID")
 

@@ -30,13 +30,13 @@ def open_inputs(
     pairs: Path | str,
     features: Path | str,
     matches: Path | str,
-    images: Collection[str] | None = None,
-    images_are: str = "",
+    allowed: Collection[str] | None = None,
+    allowed_are: str = "",
 ) -> Iterator[MappingInputs]:
-    """Open the files of a run. Pairs of images outside `images` (described by `images_are`) are left out."""
+    """Open the files of a run. Pairs of images outside `allowed` (described by `allowed_are`) are left out."""
     listed = unique_pairs(read_pairs(pairs))
     with open_features(features) as feature_file, open_matches(matches) as match_file:
-        yield _select(listed, Path(pairs), feature_file, match_file, images, images_are)
+        yield _select(listed, Path(pairs), feature_file, match_file, allowed, allowed_are)
 
 
 def _select(
@@ -44,17 +44,17 @@ def _select(
     path: Path,
     features: FeatureFile,
     matches: MatchFile,
-    images: Collection[str] | None,
-    images_are: str,
+    allowed: Collection[str] | None,
+    allowed_are: str,
 ) -> MappingInputs:
     names = sorted({name for pair in listed for name in pair})
-    unknown = [name for name in names if images is not None and name not in images]
+    unknown = [name for name in names if allowed is not None and name not in allowed]
     unseen = [name for name in names if name not in features and name not in unknown]
     excluded = {*unknown, *unseen}
     possible = [pair for pair in listed if excluded.isdisjoint(pair)]
     usable = [pair for pair in possible if pair in matches]
     left_out = [
-        _say(unknown, f"in {path} and not in {images_are}"),
+        _say(unknown, f"in {path} and not in {allowed_are}"),
         _say(unseen, f"in {path} and without keypoints"),
         _say([" ".join(p) for p in possible if p not in matches], f"of {path} without matches", "pair"),
     ]

@@ -1,1 +1,1 @@
-"""A model made exact by its images."""
+"""Photometric refinement of a model."""

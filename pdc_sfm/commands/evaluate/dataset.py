@@ -54,7 +54,7 @@ def _flow(args: argparse.Namespace) -> None:
     from pdc_sfm.evaluation.runs.flow_datasets import count_pairs, evaluate_dataset, open_parts
 
     settings = _settings(args)
-    parts = open_parts(args.subverb, args.data, args.pairs, args.images)
+    parts = open_parts(args.subverb, args.data, args.images, args.pairs)
     with progress(None, "evaluation", "pair", count_pairs(parts, args.limit)) as bar:
         result = evaluate_dataset(args.subverb, parts, load_network(args, settings), settings, args.limit, bar.tell)
     print(result.text("ours" if args.weights is None else Path(args.weights).stem))

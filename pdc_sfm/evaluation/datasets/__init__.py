@@ -1,1 +1,1 @@
-"""Pairs with a known truth: the datasets of the paper in their own layouts, known cameras, homographies, lists."""
+"""Pairs with ground truth: the datasets of the paper in their own layouts, known cameras, homographies, lists."""

@@ -1,1 +1,1 @@
-"""Measures: each by its definition, none of them knows how a result was made."""
+"""Measures of accuracy. They do not depend on how a result was computed."""

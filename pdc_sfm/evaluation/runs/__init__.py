@@ -1,1 +1,1 @@
-"""Benchmarks: pairs with a known truth are matched, judged by the measures, and told in tables."""
+"""Benchmarks: match pairs with ground truth, apply the measures, and print tables."""

@@ -110,7 +110,7 @@ class DatasetResult:
         return table(head, rows, self.dataset.title) + f"\n{note}"
 
 
-def open_parts(name: str, folder: Path, pairs: Path | None, images: Path | None) -> dict[str, Iterable[Any]]:
+def open_parts(name: str, folder: Path, images: Path | None, pairs: Path | None) -> dict[str, Iterable[Any]]:
     """The pairs of a dataset, by part."""
     from pdc_sfm.evaluation.datasets import correspondence_table, eth3d, hpatches, kitti
 

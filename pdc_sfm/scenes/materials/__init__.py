@@ -1,1 +1,1 @@
-"""How surfaces look, near and far."""
+"""Appearance of surfaces, near and far."""
