@@ -35,7 +35,7 @@ COARSE = Effort(0.25, 6, 5, 6, 0.3)
 MIDDLE = Effort(0.5, 0, 3, 5, 0.03)
 AGREEING = Effort(0.5, 0, 2, 4, 0.01)
 FINE = Effort(1.0, 0, 2, 3, 0.006)
-SURE = 0.6  # probability of a flow's depth from which a surface is begun
+HIGH_CONFIDENCE = 0.6  # probability of a flow's depth from which a surface is begun
 LIKELY, ASKED = 0.3, 0.3  # that counts in the cost, and by how much
 WITHIN = 0.01  # of inverse depth: the flow is no better known than that
 CHEAP = 0.7  # a plane of a partner that costs less is tried here
@@ -255,7 +255,7 @@ def _slope(rho: np.ndarray, known: np.ndarray, axis: int) -> np.ndarray:
 
 def _surface(flow: dict[str, np.ndarray], size: tuple[int, int], limits: tuple[float, float]) -> np.ndarray:
     """A surface (h, w) through the flow's depth where it is sure, smooth between."""
-    weight = np.where(flow["probability"] > SURE, flow["probability"], 0).astype(np.float32)
+    weight = np.where(flow["probability"] > HIGH_CONFIDENCE, flow["probability"], 0).astype(np.float32)
     middle = float(np.sqrt(limits[0] * limits[1]))
     known = weight.any()
     surface = _fill(flow["rho"], weight) if known else np.full_like(flow["rho"], middle)

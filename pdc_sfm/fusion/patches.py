@@ -13,7 +13,7 @@ from pdc_sfm.fusion.geometry import NEAREST, lookup, pixel_grid
 
 # A patch: 5 x 5 samples that lie 1.5 pixels apart; those of another gray than the center count less, by this many
 # gray levels, since they may lie on another surface.
-SIDE, SPACING, ALIKE = 5, 1.5, 10.0
+SIDE, SPACING, SIMILAR_GRAY = 5, 1.5, 10.0
 NOISE = 9.0  # gray levels squared: a patch that varies less says little
 BEST = 2  # partners whose agreement counts: others may not see the point
 WORTH = (0.65, 0.35)  # of the cost with the best of them and the second, which may be of a partner that does not see it
@@ -61,7 +61,7 @@ class PatchCost:
         self._dx, self._dy = dx, dy  # (S, 1)
         samples = _sample(gray, self.x + dx, self.y + dy)  # (S, N): sample after sample, which is what is fast
         near = np.exp(-0.5 * (dx**2 + dy**2) / (SIDE // 2 * SPACING) ** 2)
-        weights = near * np.exp(-np.abs(samples - gray.ravel()) / ALIKE)
+        weights = near * np.exp(-np.abs(samples - gray.ravel()) / SIMILAR_GRAY)
         weights /= weights.sum(0)
         centered = samples - _dot(weights, samples)
         self._weights, self._centered = weights, weights * centered

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdc_sfm.fusion.patches import ALIKE
+from pdc_sfm.fusion.patches import SIMILAR_GRAY
 
 REACH, STEP = 4, 2  # pixels: 25 planes of the 9 x 9 around; patches of neighbors closer than that are the same pixels
 NEAR = 0.01  # of inverse depth: planes that say the same
@@ -45,7 +45,7 @@ def _strip(around: list[np.ndarray], top: int, bottom: int) -> tuple[np.ndarray,
 
     rho, gx, gy, weight, gray = (np.stack([moved(part, *step) for step in steps], -1) for part in around)
     own = gray[..., len(steps) // 2, None]
-    weight = weight * np.exp(-np.abs(gray - own) / ALIKE)
+    weight = weight * np.exp(-np.abs(gray - own) / SIMILAR_GRAY)
     dx, dy = (np.array(axis, np.float32) for axis in zip(*steps))
     here = rho - gx * dx - gy * dy  # what the planes say of this pixel
     order = np.argsort(here, axis=-1)

@@ -6,7 +6,7 @@ import pytest
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.store.journal import open_raw_store
 from pdc_sfm.store.readers import open_features, open_matches
-from pdc_sfm.tracks import flow_tracks as flow_rule
+from pdc_sfm.tracks import flow_tracks
 from pdc_sfm.tracks.assemble import Outputs, aggregate
 from pdc_sfm.tracks.settings import TrackSettings
 
@@ -108,7 +108,7 @@ def test_few_images_in_memory_give_the_same_files(tmp_path, monkeypatch):
             raw.append((first, second), dense_matches(int(first[0]), int(second[0]), rng), (SIZE, SIZE))
         found = []
         for most in (512, 1):
-            monkeypatch.setattr(flow_rule, "OPEN_IMAGES", most)
+            monkeypatch.setattr(flow_tracks, "OPEN_IMAGES", most)
             outputs = Outputs(tmp_path / f"f{most}.h5", tmp_path / f"m{most}.h5", {}, TrackSettings("flow", 2, 8))
             aggregate(raw, pairs, outputs)
             with open_features(outputs.features) as features, open_matches(outputs.matches) as matches:
