@@ -1,4 +1,4 @@
-"""COLMAP's own log lines: shown only to those who ask."""
+"""COLMAP's own log lines, shown only on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A picture of a model without a window: points splatted far to near, cameras as small pyramids."""
+"""Renders a picture of a model without a window: points splatted far to near, cameras as small pyramids."""
 
 from __future__ import annotations
 

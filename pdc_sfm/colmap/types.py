@@ -1,4 +1,4 @@
-"""COLMAP's own types, for rooms that pass them on and call none of COLMAP."""
+"""COLMAP's own types, for packages that pass them on without calling COLMAP."""
 
 from pycolmap import Camera, Reconstruction, Rigid3d
 

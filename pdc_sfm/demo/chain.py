@@ -1,4 +1,4 @@
-"""The steps of a run: each is done once, timed, and told in one line."""
+"""The steps of a run: each is done once, timed, and reported in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Photographs added to a map: pairs with it, matches, poses, points, a report. What the map has is not matched again."""
+"""Adds photographs to a map: pairs, matches, poses, points, a report. Images of the map are not matched again."""
 
 from __future__ import annotations
 

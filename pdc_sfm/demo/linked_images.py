@@ -1,4 +1,4 @@
-"""Photographs of a run as links, under names that every list can hold; a JPEG of what COLMAP cannot read."""
+"""Links to the photographs of a run, under names that every list can hold; a JPEG of those that COLMAP cannot read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One method on the built-in scene: match, triangulate, retrieve, match queries, localize. Ours and SIFT go the same way."""
+"""One method on the built-in scene, ours or SIFT: match, triangulate, retrieve, match queries, localize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of panoramas as photographs of a run: their views with a rig before it, one pose for each panorama after it."""
+"""Panoramas as photographs of a run: renders their views and rig before it, and writes one pose per panorama after it."""
 
 from __future__ import annotations
 

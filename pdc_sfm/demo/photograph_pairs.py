@@ -1,4 +1,4 @@
-"""Which photographs of a folder are matched with which: all of a small one, of a large one those that may show the same."""
+"""Which photographs of a folder are matched: all pairs of a small folder, likely pairs of a large one."""
 
 from __future__ import annotations
 

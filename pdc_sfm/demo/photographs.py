@@ -1,4 +1,4 @@
-"""The user's own photographs, with no ground truth: pairs, matches, a model, a report."""
+"""A map of a folder of photographs, without ground truth: pairs, matches, a model, a report."""
 
 from __future__ import annotations
 

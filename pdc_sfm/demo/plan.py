@@ -1,4 +1,4 @@
-"""What a large folder will take, in hours and gigabytes, before it begins: measured on some of its pairs."""
+"""Estimates the hours and gigabytes of a large folder, from some of its pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Photographs localized in a map by one call: find images of the map, match, pose. Stopped, it goes on where it was.
+"""Localizes photographs in a map with one call: retrieve, match, estimate poses. Continues after a stop.
 
 A map is what `reconstruct` or `triangulate` writes (its summary.json names the images and features it was made of), or
 the folder of a run of `demo`.

@@ -1,4 +1,4 @@
-"""Which retrieved images of a map queries are matched with: as many as their poses need."""
+"""Which retrieved images a query is matched with: as many as its pose needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that cameras fixed to each other took: the rig of a file, in the unit of the map that they are localized in."""
+"""Queries of a rig: the rig of a file, in the unit of the map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes of the demo: minutes on two cores."""
+"""Settings of the demo and of a map of photographs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scene's true cameras as COLMAP and hloc take them."""
+"""The scene's true cameras in COLMAP's and hloc's formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Videos as photographs of a run: a folder of frames each, in the run's own folder."""
+"""Videos as photographs of a run: one folder of frames per video."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the 256x256 levels say of a pair before the fine ones run: how many matches are to be expected."""
+"""The number of matches that the 256x256 levels expect of a pair, before the fine levels run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure a match is: one probability between 0 and 1 for each cell, made here and nowhere else.
+"""Confidence: the probability, between 0 and 1, that the match of a cell is right. It is computed here and nowhere else.
 
 Two things can say it. Of the published networks it is P_R (Eq. 7), the mass of the mixture within R pixels of the flow; as the
 narrowest component has sigma 1, P_1 does not exceed (1 - exp(-sqrt 2))^2 = 0.573 there. A network with a confidence head

@@ -1,4 +1,4 @@
-"""What a confidence head is told of each cell: how sure the network is, how the images fit, how sure the surroundings are."""
+"""The inputs of a confidence head for each cell: the network's confidence, the alignment, the confidence around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dense estimate of one pair: where each cell of the reference lies in the query, and how sure that is."""
+"""A dense estimate of one pair: the position of each reference cell in the query, with a confidence."""
 
 from __future__ import annotations
 

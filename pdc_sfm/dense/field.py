@@ -1,4 +1,4 @@
-"""Dense estimates where they were computed: tensors of a batch of directions, before anything is copied to the host.
+"""Dense estimates on the device: tensors of a batch of directions, before anything is copied to the host.
 
 Places are *normalized*: -1 and 1 are the borders of an image, whatever its size (as `grid_sample` has them with
 align_corners=False), so that the network's resolution, a grid of cells and the original image share them.

@@ -1,4 +1,4 @@
-"""Images as sub-pixel alignment wants them: gray, and normalized, so that light may differ."""
+"""Images for sub-pixel alignment: gray and locally normalized, so that the light may differ."""
 
 from __future__ import annotations
 

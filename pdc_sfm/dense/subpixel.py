@@ -1,4 +1,4 @@
-"""Sub-pixel alignment: the network finds the place, the images themselves say where in it, to a fraction of a pixel.
+"""Sub-pixel alignment: refines the network's matches to a fraction of a pixel by comparing the images.
 
 Around each cell of the finest level the window of the query is shifted until it fits the reference's best in the
 least-squares sense (Lucas and Kanade 1981). Both are compared after local normalization of brightness and contrast, so

@@ -1,4 +1,4 @@
-"""Sub-pixel alignment as a GPU wants it: what `subpixel.py` computes, in few operations, each on everything.
+"""Sub-pixel alignment for GPUs: the computation of `subpixel.py` in few operations on whole batches.
 
 Images stay images: pixel (i, j) of cell (y, x) is [..., y, i, x, j] of a view. Windows are depthwise convolutions with fixed
 kernels, which torch computes in full float32 (others may run in TF32, too coarse for coordinates); constant factors are part of

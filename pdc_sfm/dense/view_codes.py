@@ -1,4 +1,4 @@
-"""The views of an image that a search compares, encoded once: the coarsest features of each, however many pairs it is in.
+"""The views of an image that a search compares: the coarsest features of each, encoded once for all pairs.
 
 One pass finds what is turned by up to 45 degrees, zoomed by up to 2 or squeezed to a half. Views lie so close that some view
 of one image and some view of the other differ by less: turned all round; squeezed along four directions, as seen from the

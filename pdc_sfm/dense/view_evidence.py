@@ -1,4 +1,4 @@
-"""Which views of two images match by their features alone: some hundred combinations in products of matrices, without a decoder.
+"""Compares views of two images by their features alone: hundreds of combinations as matrix products, without a decoder.
 
 Nearly all combinations are wrong even of images that show the same, so a pair brings its own measure of chance: what the
 median combination finds. A right one stands out from it.

@@ -1,4 +1,4 @@
-"""Search for a pair that one pass does not find: turned, tilted, zoomed (beyond the paper).
+"""Searches rotated, tilted and zoomed views for a pair that one pass does not match (beyond the paper).
 
 The views of both images are encoded once (`view_codes.py`). A pair compares the coarsest features of some hundred combinations
 of them (`view_evidence.py`), has the coarsest level of the network decide between the best of these, and the next level

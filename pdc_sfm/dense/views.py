@@ -1,4 +1,4 @@
-"""Views of an image: resized, rotated, or warped by a homography, each knowing where its pixels lie in the original."""
+"""Views of an image: resized, rotated, or warped by a homography, with the mapping to original pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache of codes bounded in bytes. The order of use is known beforehand, so what is needed latest leaves (Belady)."""
+"""A cache of codes, limited in bytes. The order of use is known, so the code needed latest is evicted (Belady)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keypoints of a detector that pairs are matched at, instead of everywhere."""
+"""Keypoints of a detector at which pairs are matched, instead of everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first stage: every pair of a list once, each image encoded as rarely as memory allows, results to the journal.
+"""The first stage: matches every pair of a list once, encodes images as rarely as memory allows, writes the journal.
 
 Workers match blocks of the ordered list (`work.py`); this one writer appends what they found, at once.
 """

@@ -1,4 +1,4 @@
-"""Pairs of photographs taken soon after each other, or near each other."""
+"""Pairs of photographs taken close to each other in time or space."""
 
 from __future__ import annotations
 

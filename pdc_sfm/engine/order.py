@@ -1,4 +1,4 @@
-"""The order in which pairs are matched, so that an image's code is used while it is in memory.
+"""Orders pairs so that the code of an image is used while it is in memory.
 
 A window of images moves over the pair graph: the next image to enter is always the one with the largest share of its
 remaining pairs inside the window. Against recursive spectral bisection this needs fewer encodings on all real lists

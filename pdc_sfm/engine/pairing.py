@@ -1,4 +1,4 @@
-"""Pair lists without retrieval: all pairs, neighbors in a sequence, cameras that look the same way from nearby."""
+"""Pair lists without retrieval: all pairs, neighbors in a sequence, nearby cameras with similar directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images read ahead in threads, while the network works on those before them."""
+"""Reads images ahead in threads, while the network works on earlier ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weights of a run, as workers on any machine find them."""
+"""The weights of a run, identified so that workers on any machine find them."""
 
 from __future__ import annotations
 

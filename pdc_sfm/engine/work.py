@@ -1,4 +1,4 @@
-"""What a worker does with its blocks of an ordered pair list: read, encode what the cache lacks, match."""
+"""The work of a worker on blocks of an ordered pair list: read images, encode those not in the cache, match."""
 
 from __future__ import annotations
 

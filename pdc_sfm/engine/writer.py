@@ -1,4 +1,4 @@
-"""What was found is kept by one thread, in order, while the next is computed."""
+"""Writes results in order in one thread, while the next ones are computed."""
 
 from __future__ import annotations
 

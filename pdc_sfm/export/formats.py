@@ -1,4 +1,4 @@
-"""The formats that are known, and what each is given to write."""
+"""The registry of formats, and the data that each one writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nerfstudio: `transforms.json` with the camera of every image, and a cloud that splatfacto begins with.
+"""nerfstudio: `transforms.json` with the camera of every image, and an initial cloud for splatfacto.
 
 World coordinates stay the map's (`applied_transform` is the identity). A camera looks along -z with y up (OpenGL), where
 COLMAP's looks along z with y down. Intrinsics are COLMAP's: the center of the first pixel is (0.5, 0.5) in both.

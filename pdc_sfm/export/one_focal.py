@@ -1,4 +1,4 @@
-"""What Bundler and NVM have in common: one focal length, the image's center as origin, tracks of observations."""
+"""Shared by Bundler and NVM: one focal length, the image center as origin, tracks of observations."""
 
 from __future__ import annotations
 

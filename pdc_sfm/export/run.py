@@ -1,4 +1,4 @@
-"""A map is written as another program reads it: `export_map`."""
+"""Writes a map in the format of another program: `export_map`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a detector gives, and which detector is meant."""
+"""The result of a detector, and its settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cells of a batch of directions are matches, decided where the estimates are: one copy brings all of it to the host."""
+"""Selects the cells of a batch that are matches on the device, so that one copy brings them to the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks of images, as COLMAP takes them: what lies under a black pixel (people, sky, a rig) is not matched.
+"""Masks of images, named as in COLMAP: nothing is matched where a mask is black (people, sky, a vehicle).
 
 The mask of `a/b.jpg` is `a/b.jpg.png` in the folder of masks, or `a/b.png`; it has the image's size, as the file stores it
 (EXIF turns neither). A match is dropped if its point in either image lies on a pixel that is 0.

@@ -1,4 +1,4 @@
-"""From dense estimates to matches: which cells are trusted, and where they are in both original images."""
+"""From dense estimates to matches: selects cells, and computes their positions in both original images."""
 
 from __future__ import annotations
 

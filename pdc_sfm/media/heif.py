@@ -1,4 +1,4 @@
-"""HEIC photographs of phones as JPEG, for what cannot read them, as COLMAP."""
+"""Converts HEIC photographs to JPEG for programs that cannot read them, such as COLMAP."""
 
 from __future__ import annotations
 

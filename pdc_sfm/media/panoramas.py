@@ -1,4 +1,4 @@
-"""Panoramas as rigs: an equirectangular image becomes pinhole views all around, of cameras that stand at one place.
+"""Panoramas as rigs: renders pinhole views of an equirectangular image, with cameras at one place.
 
 Column and row of a panorama are longitude and latitude: its middle is straight ahead, its top row above. The rig's frame is the
 panorama's: x to the right, y down, z through the middle; the first view looks along z.

@@ -1,4 +1,4 @@
-"""What a folder of pictures is made of and which are there, while it is being filled: a line of JSON each, appended."""
+"""The record of a folder of pictures while it is being filled: one line of JSON per picture."""
 
 from __future__ import annotations
 

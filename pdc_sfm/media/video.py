@@ -1,4 +1,4 @@
-"""Photographs from a video: the sharpest frame around every instant, without those that are blurred all the same.
+"""Photographs from a video: the sharpest frame around every instant, without blurred ones.
 
 A folder of frames is filled frame by frame; `frames.jsonl` says which are there while it is being filled, `frames.json` when it
 is complete.

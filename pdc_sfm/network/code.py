@@ -1,4 +1,4 @@
-"""What encoding gives and what decoding gives."""
+"""The outputs of encoding and decoding."""
 
 from __future__ import annotations
 

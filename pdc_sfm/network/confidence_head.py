@@ -1,4 +1,4 @@
-"""What an aligned match is worth. The network's own confidence knows nothing of what alignment found out afterwards.
+"""The confidence head: the probability that an aligned match is right, from features that the network itself lacks.
 
 The confidence head weighs all that is known of a cell (`dense.subpixel` gathers it) and says how likely the cell lies less than a
 pixel off. It is fitted to pairs with known truth when the network is trained (`pdc-sfm train calibrate`).

@@ -1,4 +1,4 @@
-"""Constant tensors, made once for each device and written there: a copy from the host would make the host wait for a GPU."""
+"""Constant tensors, created once per device: copying them from the host would make it wait for a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stretch of code does on a GPU, counted operation by operation (`fake_cuda.py` counts without one).
+"""Counts what a piece of code does on a GPU, operation by operation (`fake_cuda.py` counts without one).
 
 What counts, one for each aten operation that reaches the device:
 - kernel: whatever computes or copies on the device. Views and other changes of metadata do not, nor does allocation

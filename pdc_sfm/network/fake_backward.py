@@ -1,4 +1,4 @@
-"""Backpropagation on fake CUDA tensors, node by node: torch's own engine asks a CUDA driver for streams, which there is none of.
+"""Backpropagation on fake CUDA tensors, node by node, because torch's own engine needs a CUDA driver.
 
 The nodes are torch's own, and so are their gradients. What the engine does between them is done here: it sums what arrives at
 a node, and holds every gradient to the device, type and shape of the tensor that it belongs to.

@@ -1,4 +1,4 @@
-"""CUDA without a GPU: run code on fake CUDA tensors, count what a GPU would do, fail where tensors lie on two devices.
+"""CUDA without a GPU: runs code on fake CUDA tensors, counts operations, fails if tensors are on two devices.
 
     with FakeCuda() as gpu:
         network, image = gpu.put(network), gpu.put(torch.rand(1, 3, 480, 640))

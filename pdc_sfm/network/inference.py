@@ -1,4 +1,4 @@
-"""Transforms that change how fast a trained network runs and not what it computes. They end training."""
+"""Transforms that make a trained network faster without changing its results. It cannot be trained afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uncertainty: what each pixel's correlation slice says of its match, and the mixture predicted from it (Sec. 3.3)."""
+"""Uncertainty: features of each pixel's correlation slice, and the mixture predicted from them (Sec. 3.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the Aachen runs match a pair list: by the engine, or by anything else that writes hloc files."""
+"""How a run matches a pair list: with the engine, or with anything else that writes hloc files."""
 
 from __future__ import annotations
 

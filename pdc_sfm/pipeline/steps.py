@@ -1,4 +1,4 @@
-"""Steps of a long run, each done once: a rerun skips what is done and repeats what would come out differently."""
+"""Steps of a long run: a rerun skips finished steps and repeats those whose result would change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a settings class refuses: called from its `__post_init__`."""
+"""Range checks for settings classes, called from their `__post_init__`."""
 
 from __future__ import annotations
 

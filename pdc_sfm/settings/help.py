@@ -1,4 +1,4 @@
-"""What `--help` and `--settings` say of settings: read from their dataclasses, so that it cannot differ from them.
+"""The text of `--help` and `--settings`, generated from the dataclasses of the settings.
 
 The meaning of a setting is the comment of its field: the lines directly above it, then what stands behind it. Defaults are
 written as a `key=value` word takes them (null, true, 1,2).

@@ -1,4 +1,4 @@
-"""Settings classes filled from nested dictionaries, YAML files and `key=value` words, every key and type checked."""
+"""Fills settings classes from nested dictionaries, YAML files and `key=value` words, and checks every key and type."""
 
 from __future__ import annotations
 

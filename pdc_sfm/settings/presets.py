@@ -1,4 +1,4 @@
-"""Presets: settings by name. They are the YAML files of `configs/`, which an installed package carries with it."""
+"""Presets: the YAML files of `configs/` by name, included in an installed package."""
 
 from __future__ import annotations
 

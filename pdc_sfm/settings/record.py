@@ -1,4 +1,4 @@
-"""Settings as a result carries them, and what of them has changed since."""
+"""Settings as recorded with a result, and differences from the current ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that had another name: the old words work until the version after the one that renamed them."""
+"""Renamed settings: the old names work for one version."""
 
 from __future__ import annotations
 

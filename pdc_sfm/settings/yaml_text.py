@@ -1,4 +1,4 @@
-"""Settings as people write them: YAML files, and the text of `key=value` words."""
+"""Parses YAML files and the text of `key=value` words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points of the world that were measured, and where photographs show them: ground control, and known distances."""
+"""Ground control points, the pixels where photographs show them, and known distances."""
 
 from __future__ import annotations
 

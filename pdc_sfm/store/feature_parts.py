@@ -1,4 +1,4 @@
-"""A feature file made in parts: each part is whole on the disk, so a run that is killed goes on where it was."""
+"""A feature file written in parts: each part is complete on disk, so a killed run continues."""
 
 from __future__ import annotations
 

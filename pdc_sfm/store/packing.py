@@ -1,4 +1,4 @@
-"""Matches in few bytes: places to 1/64 pixel, as differences from match to match, compressed.
+"""Compact storage of matches: coordinates to 1/64 pixel, as differences from match to match, compressed.
 
 Dense matches stand on the cells of one image row by row, and what lies side by side there mostly does so in the other image:
 differences between one match and the next are small and repeat. On the demo's pairs a match takes 4 bytes, where five float32

@@ -1,4 +1,4 @@
-"""Where photographs were taken: a text file, or what the photographs say themselves (EXIF's GPS)."""
+"""Positions of photographs: from a text file, or from GPS in EXIF."""
 
 from __future__ import annotations
 

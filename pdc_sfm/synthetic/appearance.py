@@ -1,4 +1,4 @@
-"""Changes of light and camera, for each image on its own: mild as a rule, strong at times, night now and then."""
+"""Changes of light and camera, for each image separately: usually mild, sometimes strong, sometimes night."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of photographs and of cut-outs, as training material."""
+"""Folders of photographs and cut-outs for training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second stage: raw matches of all pairs to one feature file and one match file, both there at once or not at all.
+"""The second stage: turns the raw matches of all pairs into one feature file and one match file, written atomically.
 
 Keypoints that a feature file holds already stay as they are, since other match files may point at them; only what this
 same run made is made again.

@@ -1,4 +1,4 @@
-"""The flow's rule of filling the two files: keypoints are propagated from image to image (`pdc_sfm.tracks.fusion`)."""
+"""The flow rule for the two files: keypoints are propagated from image to image (`pdc_sfm.tracks.fusion`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tracks by the flow: keypoints are propagated from image to image, where hloc's rule would round them to cells.
+"""Tracks by the flow: keypoints are propagated from image to image, while hloc's rule rounds them to cells.
 
 Images are done one after the other. Every keypoint of the images before is propagated into the new one by the dense
 matches of their pair, to a fraction of a pixel; what comes from several images on the same track is averaged robustly.

@@ -1,4 +1,4 @@
-"""What both rules of filling the two files share, and hloc's own: keypoints voted for in cells.
+"""Code shared by both rules for the two files, and hloc's own rule: keypoints voted for in cells.
 
 Raw matches are read image by image and pair by pair, so that memory does not grow with the list.
 """

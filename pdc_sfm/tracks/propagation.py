@@ -1,4 +1,4 @@
-"""Where the dense matches of a pair put any point of its first image: a robust local fit to the matches around it."""
+"""Maps any point of an image through the dense matches of a pair: a robust local fit to the matches around it."""
 
 from __future__ import annotations
 

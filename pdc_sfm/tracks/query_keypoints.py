@@ -1,4 +1,4 @@
-"""A query and the images of a finished map: every keypoint of the map that the flow propagates into it, by itself. No files."""
+"""Keypoints of a finished map propagated into a query by the flow, in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which points of an image are near which: squares instead of a tree, several times faster.
+"""Nearest points in an image, with a grid of squares instead of a tree, several times faster.
 
 One grid serves three questions. Points that keep a distance from each other (`radius_nms`) or from others (`far_from`): what
 is near a point lies in its square or in the eight about it. The nearest keypoint within a small distance (`RadiusIndex`): a

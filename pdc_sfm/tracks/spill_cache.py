@@ -1,4 +1,4 @@
-"""Tracks of images that are done while later images may need them: the latest in memory, the others on disk."""
+"""Finished tracks that later images may need: the latest in memory, the others on disk."""
 
 from __future__ import annotations
 

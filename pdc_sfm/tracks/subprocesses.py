@@ -1,4 +1,4 @@
-"""Another Python that calls functions of this package: numpy's many short calls do not run beside each other in threads.
+"""A Python process that calls functions of this package: numpy's many short calls do not run in parallel in threads.
 
 It is no `multiprocessing`, which would run the main script of whoever calls this package once more. It ends with its
 standard input, and so with this process, even if that is killed.

@@ -1,4 +1,4 @@
-"""Work of several threads at a time, its results in order; each thread may have a process that computes for it."""
+"""Runs work in several threads and returns results in order; each thread may use a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From dense matches to keypoints shared by many pairs, by hloc's rule.
+"""Keypoints shared by many pairs, voted for by dense matches (hloc's rule).
 
 Dense matchers find the points of every pair anew. A track needs one identity per image and point, and a cell is that
 identity: all observations of an image, from all its pairs, vote with their scores for small bins inside cells; the best

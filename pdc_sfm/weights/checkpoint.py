@@ -1,4 +1,4 @@
-"""Weights files: what a file holds, loading it into a network, and writing our own format.
+"""Weights files: inspects them, loads them into a network, writes our own format.
 
 Ours is safetensors, with the network's settings as JSON in the metadata. The authors' PyTorch files are read without
 executing anything in them.

@@ -1,4 +1,4 @@
-"""The table between parameter names in the authors' checkpoints and ours."""
+"""Maps parameter names in the authors' checkpoints to ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pickles of others, read without executing anything in them.
+"""Reads pickles without executing anything in them.
 
 A pickle can call any function it names. Here a name resolves to what its reader knows by that name, and to nothing else.
 """

@@ -1,4 +1,4 @@
-"""Safetensors files with a checksum, which the format has not: a flipped bit in a weight would go unnoticed."""
+"""Safetensors files with a checksum, which the format lacks: a flipped bit in a weight would go unnoticed."""
 
 from __future__ import annotations
 

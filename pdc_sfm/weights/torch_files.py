@@ -1,4 +1,4 @@
-"""Tensors out of PyTorch files without executing anything in them.
+"""Reads tensors from PyTorch files without executing anything in them.
 
 A PyTorch file is a pickle, and a pickle can call any function it names. Here every name resolves to one of a few
 functions written in this file, or to an inert placeholder that accepts whatever the pickle does with it.

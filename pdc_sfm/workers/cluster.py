@@ -1,4 +1,4 @@
-"""Ray, quietly: joined, or started on this machine for one run, reachable from this machine only, and ended with it."""
+"""Ray clusters: joins one, or starts one on this machine for a run, reachable from this machine only."""
 
 from __future__ import annotations
 

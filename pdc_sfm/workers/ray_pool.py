@@ -1,4 +1,4 @@
-"""Workers on Ray. Each is a process with its own work object; this process gives out blocks and collects results.
+"""Workers on Ray. Each is a process with its own work object; this process hands out blocks and collects results.
 
 A worker has one block in work and one waiting. When it is lost, both are given out again, and a new worker takes its
 place, which has one block at a time: the result of a finished block is lost with its worker if the next one kills it before

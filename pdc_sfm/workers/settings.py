@@ -1,4 +1,4 @@
-"""How many workers, with what, and where."""
+"""Number, resources and place of workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list cut into blocks for workers, so that each goes on where it was and none is idle while there is work.
+"""Cuts a list into blocks for workers, so that each continues with neighboring items and none is idle.
 
 Every worker begins with a share, a contiguous part of the list, and takes its blocks from the front: neighbors in the
 list share images, whose codes the worker still has. Who has finished takes the later half of the largest share left.

@@ -1,4 +1,4 @@
-"""A map moved, turned and scaled into metres by what is known of it; what does not fit is named, and not followed."""
+"""Aligns a map with known positions, control points or distances; what does not fit is reported and not used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control points and known distances, as a map has them: triangulated from where its images show them."""
+"""Control points and known distances in a map: triangulated from the images that show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame into which given places are taken."""
+"""The local frame of given positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundle adjustment with known positions as priors: what bends a long map is taken out of it."""
+"""Bundle adjustment with known positions as priors, which removes the drift of long maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The similarity that lays a map on known places, though some of these are wrong.
+"""The similarity that aligns a map with known positions, robust to wrong ones.
 
 Hypotheses come from two places where it is known which way is up (that most photographs are taken level, as a person or a
 gimbal holds them), from three where it is not. The one whose median residual is least wins; it also tells how large the errors of

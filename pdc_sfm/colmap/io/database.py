@@ -1,4 +1,4 @@
-"""COLMAP's database: images and cameras, keypoints and verified matches go in, the mapper reads it.
+"""COLMAP's database: writes images, cameras, keypoints and verified matches for the mapper.
 
 Nothing is written in a `pycolmap.DatabaseTransaction`: where the disk is full its end throws where C++ cannot catch, and the
 process dies. It saves no time either: COLMAP's databases do not wait for the disk.

@@ -1,4 +1,4 @@
-"""The frame of a map in metres, written beside the model: where its origin is, and how well its scale is known."""
+"""The frame of a map in metres, written next to the model: its origin, and the uncertainty of its scale."""
 
 from __future__ import annotations
 

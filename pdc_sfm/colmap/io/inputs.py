@@ -1,4 +1,4 @@
-"""What a mapping run is given: images, pairs, features and matches, checked against each other before hours of work."""
+"""The inputs of a mapping run: pairs, features and matches, checked against each other before hours of work."""
 
 from __future__ import annotations
 

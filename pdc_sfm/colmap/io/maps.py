@@ -1,4 +1,4 @@
-"""The files of a map: its model, and where the images and features lie that it was made of."""
+"""The files of a map: its model, and the images and features it was made from."""
 
 from __future__ import annotations
 

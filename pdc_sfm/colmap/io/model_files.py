@@ -1,4 +1,4 @@
-"""A look at COLMAP's binary files before pycolmap reads them: it takes their counts on trust, and never ends on a damaged one."""
+"""Checks COLMAP's binary files before pycolmap reads them, since it trusts their counts and hangs on a damaged one."""
 
 from __future__ import annotations
 

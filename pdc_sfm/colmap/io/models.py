@@ -1,4 +1,4 @@
-"""Models on disk, in COLMAP's format, with a summary and a colored point cloud beside them."""
+"""Models on disk, in COLMAP's format, with a summary and a colored point cloud."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The points of a model as arrays and as a PLY file any viewer opens."""
+"""The points of a model as arrays and as a PLY file."""
 
 from __future__ import annotations
 

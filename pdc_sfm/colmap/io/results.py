@@ -1,4 +1,4 @@
-"""Poses as the benchmarks want them, and the record of how each was found."""
+"""Poses in the format of the benchmarks, and the record of how each was found."""
 
 from __future__ import annotations
 

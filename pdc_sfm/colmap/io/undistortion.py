@@ -1,4 +1,4 @@
-"""Images and models without distortion: what programs read that know pinhole cameras only."""
+"""Undistorts images and models, for programs that only support pinhole cameras."""
 
 from __future__ import annotations
 

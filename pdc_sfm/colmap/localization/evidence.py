@@ -1,4 +1,4 @@
-"""What speaks for the pose of a query and against it: figures that need no truth."""
+"""Figures for and against the pose of a query, computed without ground truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded of a localization: hloc's log, and a plain record that the report reads."""
+"""The record of a localization: hloc's log, and plain JSON for the report."""
 
 from __future__ import annotations
 

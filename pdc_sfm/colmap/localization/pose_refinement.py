@@ -1,4 +1,4 @@
-"""A pose fitted to many 2D-3D correspondences, each weighed by its confidence."""
+"""Refines a pose on many 2D-3D correspondences, each weighted by its confidence."""
 
 from __future__ import annotations
 

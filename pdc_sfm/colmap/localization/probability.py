@@ -1,4 +1,4 @@
-"""How likely the pose of a query is right: at the right place, and there within 25 cm and 2 degrees.
+"""The probability that the pose of a query is right: at the right place, and within 25 cm and 2 degrees.
 
 A pose is wrong in two ways, which different figures tell. At a place that looks like the right one, its own residuals are as
 small as ever, but few database images vouch for it, other matches tell of another place, or the network is less sure. At the

@@ -1,4 +1,4 @@
-"""The pose of one query from its 2D-3D correspondences: PnP in RANSAC, refinement, and whether to believe it."""
+"""The pose of one query from its 2D-3D correspondences: PnP in RANSAC, refinement, and acceptance."""
 
 from __future__ import annotations
 

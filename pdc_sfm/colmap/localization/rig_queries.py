@@ -1,4 +1,4 @@
-"""One pose for queries that cameras fixed to each other took at one moment: generalized PnP over all their matches."""
+"""One pose for the queries that a rig took at the same moment: generalized PnP over all their matches."""
 
 from __future__ import annotations
 

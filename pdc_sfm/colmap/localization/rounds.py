@@ -1,4 +1,4 @@
-"""With how many images of a map a query is matched: a few of the best first, more only while its pose is not sure.
+"""How many images of a map a query is matched with: a few of the best first, more only while its pose is not sure.
 
 A map of many images has twenty that show something of a query; four of them nearly always give the pose that all would
 (`python benchmarks/rounds.py`). Poses that are stated right with 0.9 or more were right, all of them (docs/localization.md).

@@ -1,4 +1,4 @@
-"""The observations of a model as arrays, and the small squares of surface around its points."""
+"""The observations of a model as arrays, and small surface patches around its points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small patches of images laid over each other to a fraction of a pixel (Lucas and Kanade, inverse compositional)."""
+"""Aligns small image patches to a fraction of a pixel (Lucas and Kanade, inverse compositional)."""
 
 from __future__ import annotations
 

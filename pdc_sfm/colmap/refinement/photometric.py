@@ -1,4 +1,4 @@
-"""A model made exact by the images: observations move to where their surroundings look alike, cameras follow.
+"""Photometric refinement of a model: observations move to where their patches agree, then cameras are adjusted.
 
 Matches of a network are right to about half a pixel, and neighbors share their errors, so that bundle adjustment cannot
 average them away. But they are near enough for the images to tell the rest. Each point carries a small square of surface;

@@ -1,4 +1,4 @@
-"""(MS): as (H), the homography being the best of passes over several scales."""
+"""(MS): as (H), with the best homography of passes at several scales."""
 
 from __future__ import annotations
 

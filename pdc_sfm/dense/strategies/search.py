@@ -1,4 +1,4 @@
-"""Turned, zoomed and tilted images (beyond the paper): one pass, and for pairs of which it finds little a search.
+"""Rotated, zoomed and tilted images (beyond the paper): one pass, then a search for pairs with few matches.
 
 A search proposes how to see a pair; a whole pass that sees it so decides whether that is right. What this leaves without
 matches is searched again: a room has many planes, and each may need a view of its own.
