@@ -4,7 +4,7 @@
 
 Towns, rooms, things on turntables (some of which look the same from several sides), real photographs, all and thinned out,
 with images upside down, two scenes mixed, images twice and images of elsewhere. An image is right if it stands within
-5 degrees of its truth, and within half of the cameras' extent, once the map is laid over the true cameras by its largest
+5 degrees of its truth, and within .15 of the depth of what it shows, once the map is laid over the true cameras by its largest
 part that agrees with them. A map is silently wrong if an image is wrong and the verdict is "consistent"; a false alarm is a
 map that is right and is not called consistent. Thresholds are looked at on the development half alone; `--half held-out` reports.
 
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from honesty_maps import Map, build_maps
-from honesty_truth import count_right
+from honesty_truth import count_right, median_depths
 from sift_baseline import reconstruct_sift
 
 from pdc_sfm.colmap.io.models import MappingResult, ReconstructionError, model_poses
@@ -42,6 +42,7 @@ WITHOUT: dict[str, dict[str, float]] = {
     "stillness": {"verified_database.MOST_STILL": 2.0},
     "cells": {"links.MIN_CELLS": 0.0, "links.FEWEST_CELLS": 0.0},
     "contradictions": {"links.MAX_AGAINST": float("inf")},
+    "missing": {"links.MAX_MISSED": 2.0},
     "fit": {"links.MIN_FIT": 0.0},
     "places": {"places.SAME_PLACE": 2.0},
     "drift": {"mappers.MAX_DRIFT": float("inf")},
@@ -50,6 +51,7 @@ WITHOUT: dict[str, dict[str, float]] = {
 SAID_BY = {
     "little holds": "cells",
     "no verified pair": "cells",
+    "may show another thing": "missing",
     "pairs disagree": "contradictions",
     "of the matches that hold": "fit",
     "at exactly one place": "places",
@@ -112,7 +114,7 @@ def run(one: Map, files: tuple[Path, Path, Path] | None, output: Path, pool: Pat
     seconds = time.process_time() - start
     poses = model_poses(result.model)
     row = {"images": len(one.names), "registered": len(poses), "seconds": seconds, **_verdict(result)}
-    row |= count_right(poses, one) if one.has_truth else {"right": None, "wrong": []}
+    row |= count_right(poses, median_depths(result.model), one) if one.has_truth else {"right": None, "wrong": []}
     return row
 
 

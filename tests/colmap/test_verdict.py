@@ -13,8 +13,9 @@ from scipy.spatial.transform import Rotation
 from pdc_sfm.cli import main as cli
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.mapping import parts
-from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, cell_numbers, explained_matches, weigh_pairs
-from pdc_sfm.colmap.mapping.links import connected_parts, find_links
+from pdc_sfm.colmap.mapping.cells import GRID, cell_numbers
+from pdc_sfm.colmap.mapping.evidence import PairEvidence, explained_matches, weigh_pairs
+from pdc_sfm.colmap.mapping.links import connected_parts, find_links, proven_parts
 from pdc_sfm.colmap.mapping.parts import check_parts, separate_parts
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
@@ -136,6 +137,24 @@ def test_a_link_needs_covered_cells_and_more_if_nothing_confirms_it(cells, secon
     first = find_links(range(6), pairs)[0]
     assert first.is_weak == weak
     assert len(first.part) == 3
+
+
+@pytest.mark.parametrize(
+    ("count", "strongest", "weak"), [(20, 120, False), (19, 120, True), (20, 160, True), (20, 20, False)]
+)
+def test_many_wrong_pairs_tell_what_a_pair_must_cover_that_nothing_confirms(count, strongest, weak):
+    chain = [evidence(number, number + 1, 250) for number in range(9)]
+    apart = [pair for pair in itertools.combinations(range(10), 2) if pair[1] - pair[0] > 2][:count]
+    wrong = [evidence(*pair, strongest if number == 0 else 20, 0.0) for number, pair in enumerate(apart)]
+    assert len(wrong) == count
+    assert {link.is_weak for link in find_links(range(10), chain + wrong)} == {weak}
+
+
+@pytest.mark.parametrize(("cells", "weak"), [(190, True), (210, False)])
+def test_small_wrong_pairs_do_not_prove_a_link_below_the_least(cells, weak):
+    chain = [evidence(number, number + 1, cells) for number in range(9)]
+    wrong = [evidence(*pair, 20, 0.0) for pair in itertools.combinations(range(10), 2) if pair[1] - pair[0] > 2]
+    assert {link.is_weak for link in find_links(range(10), chain + wrong)} == {weak}
 
 
 def test_what_one_pair_contradicts_is_said_once(model_and_database):
@@ -358,3 +377,22 @@ def test_unregistered_images_say_why(tmp_path):
     assert any(line.startswith("not registered, no partner: alone.png; ") for line in result.remarks)
     assert any(line.startswith("not registered, too few matches: few.png; ") for line in result.remarks)
     assert result.verdict.kind == "consistent"
+
+
+def unmatched(first, second, cells, missed) -> PairEvidence:
+    return dataclasses.replace(evidence(first, second, cells), shared=2 * cells, missed=missed)
+
+
+def test_a_link_whose_sides_see_one_place_and_do_not_match_there_is_denied_and_no_other():
+    pairs = [unmatched(a, b, 900, 5) for a, b in ((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5))]
+    pairs += [unmatched(2, 3, 700, 500), unmatched(0, 5, 300, 200), unmatched(1, 4, 250, 10)]
+    denied = [link for link in find_links(range(6), pairs) if link.is_denied]
+    assert [link.part in ({0, 1, 2}, {3, 4, 5}) for link in denied] == [True]
+    assert denied[0].missed == pytest.approx(710 / (710 + 2500))
+    assert proven_parts(range(6), pairs) == [{0, 1, 2}, {3, 4, 5}]
+
+
+@pytest.mark.parametrize(("missed", "denied"), [(99, False), (101, True)])
+def test_a_few_cells_that_do_not_match_deny_nothing(missed, denied):
+    (link,) = find_links(range(2), [unmatched(0, 1, 250, missed)])
+    assert link.is_denied == denied

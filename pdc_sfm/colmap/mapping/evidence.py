@@ -15,9 +15,10 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import rays_of
+from pdc_sfm.colmap.mapping.cells import GRID, cell_numbers
+from pdc_sfm.colmap.mapping.missing import MissingMatches
 from pdc_sfm.colmap.mapping.verification import epipolar_errors, stationary
 
-GRID = 64  # cells along the longer side of an image: 16 pixels of 1024
 MAX_ERROR = 4.0  # pixels: as verification allows
 PARALLAX = np.radians(0.2)  # below, it is noise whether a point lies before its cameras
 CLOSE = 0.25  # of a cell: 4 pixels of 1024
@@ -37,6 +38,8 @@ class PairEvidence:
     occupied: int  # cells with matches of any pair, in the image where these are fewer
     exact: float = 1.0  # share of the matches that the model explains within `CLOSE` of a cell, where that is less
     still: float = 0.0  # share of the explained matches that stand as close in both pictures
+    shared: int = 0  # cells of both images in which they see the same points of the model
+    missed: int = 0  # cells in which they should, and see none together
 
 
 def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> Iterator[PairEvidence]:
@@ -52,12 +55,14 @@ def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> Iterator[Pair
         verified = [pycolmap.pair_id_to_image_pair(i) for i in opened.read_two_view_geometry_num_inliers()[0]]
         pairs = [ids for ids in verified if registered.issuperset(ids) and frame_of[ids[0]] != frame_of[ids[1]]]
         weigh, occupied = PairScales(model, opened), _matched_cells(model, opened, pairs)
+        count_missing = MissingMatches(model)
         for ids in pairs:
             found = _verified_matches(opened, ids)
             if len(found):
                 first, second = sorted(frame_of[image_id] for image_id in ids)
                 most = min(occupied[image_id] for image_id in ids)
-                pair = dataclasses.replace(weigh(ids, found), occupied=most, first=first, second=second)
+                cells = count_missing(*ids)._asdict()
+                pair = dataclasses.replace(weigh(ids, found), occupied=most, first=first, second=second, **cells)
                 if several.isdisjoint((first, second)):
                     yield pair
                 else:
@@ -78,6 +83,8 @@ def _added(one: PairEvidence, other: PairEvidence) -> PairEvidence:
         exact=(one.exact * one.matches + other.exact * other.matches) / matches,
         still=(one.still * one.matches + other.still * other.matches) / matches,
         occupied=max(one.occupied, other.occupied),
+        shared=one.shared + other.shared,
+        missed=one.missed + other.missed,
     )
 
 
@@ -151,13 +158,6 @@ class PairScales:
         camera, points = self._model.camera(image.camera_id), self._database.read_keypoints(image_id)[:, :2]
         pose = np.asarray(image.cam_from_world().matrix())
         return camera, points, rays_of(camera, points), cell_numbers(points, camera), pose
-
-
-def cell_numbers(points: np.ndarray, camera: pycolmap.Camera) -> np.ndarray:
-    """(N,) the cell that each keypoint (N, 2) lies in."""
-    size = max(camera.width, camera.height) / GRID
-    column, row = np.floor(np.asarray(points, np.float64).T / size).astype(np.int64)
-    return row * (GRID + 1) + column
 
 
 def explained_matches(

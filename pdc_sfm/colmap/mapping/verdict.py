@@ -9,7 +9,8 @@ import pycolmap
 
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
 from pdc_sfm.colmap.io.models import ModelSummary, Verdict
-from pdc_sfm.colmap.mapping.evidence import GRID, PairEvidence, frame_images
+from pdc_sfm.colmap.mapping.cells import GRID
+from pdc_sfm.colmap.mapping.evidence import PairEvidence, frame_images
 from pdc_sfm.colmap.mapping.links import (
     MIN_FIT,
     Link,
@@ -51,9 +52,10 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
     parts = connected_parts(ids, [pair for pair in pairs if supports(pair)])
     links = find_links(ids, pairs)
     weak, against = [link for link in links if link.is_weak], [link for link in links if link.is_contradicted]
-    opposed = opposed_links(links)
+    opposed, denied = opposed_links(links), [link for link in links if link.is_denied]
     lines = [f"no verified pair that the map explains joins {_names(model, part)} to the rest" for part in parts[1:]]
-    lines += [_weak_line(model, link) for link in weak] + [_contradicted_line(model, link) for link in opposed]
+    lines += [_weak_line(model, link) for link in weak] + [_denied_line(model, link) for link in denied]
+    lines += [_contradicted_line(model, link) for link in opposed]
     bent = min((link for link in links if link.is_bent), key=lambda link: link.fit, default=None)
     if bent:
         lines.append(_bent_line(model, bent))
@@ -61,12 +63,13 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
         lines.append(_returned_line(model, returned))
     if not lines:
         return Verdict()
-    doubted = {image for link in (*weak, *against) for image in link.part}.union(*parts[1:])
+    doubted = {image for link in (*weak, *denied, *against) for image in link.part}.union(*parts[1:])
     doubted |= bent.part if bent else set()
     doubted |= {image for pair in returned for image in (pair.first, pair.second)}
-    kind: Literal["doubtful", "falls apart"] = "falls apart" if len(parts) > 1 or weak else "doubtful"
+    kind: Literal["doubtful", "falls apart"] = "falls apart" if len(parts) > 1 or weak or denied else "doubtful"
     strong = proven_parts(ids, pairs) if kind == "falls apart" else []
     shown = [("little holds", link.pair) for link in weak[:MOST_LINES]]
+    shown += [("two things that look alike?", link.pair) for link in denied[:MOST_LINES]]
     for link in opposed[:MOST_LINES]:
         shown += [("the map follows", link.pair)] + ([("it contradicts", link.against)] if link.against else [])
     shown += [("laid over each other", pair) for pair in returned[:1]]
@@ -85,6 +88,14 @@ def _weak_line(model: pycolmap.Reconstruction, link: Link) -> str:
         f"little holds {_names(model, link.part)} to the rest: {count}, the strongest {_pair(model, link.pair)} "
         f"with {link.pair.matches} matches on {_share(model, link.pair, link.pair.explained_cells)}; it may stand elsewhere: "
         "take photographs between the two parts, or match with dense.method=search"
+    )
+
+
+def _denied_line(model: pycolmap.Reconstruction, link: Link) -> str:
+    return (
+        f"{_names(model, link.part)} may show another thing than the rest that looks alike: of what both sides see at one place, "
+        f"as the map has it, {link.missed:.0%} does not match, as if it were not the same ({_pair(model, link.pair)}); take "
+        "photographs between the two parts, or leave one out"
     )
 
 
