@@ -22,6 +22,9 @@ from pdc_sfm.colmap.mapping.verification import epipolar_errors, stationary
 MAX_ERROR = 4.0  # pixels: as verification allows
 PARALLAX = np.radians(0.2)  # below, it is noise whether a point lies before its cameras
 CLOSE = 0.25  # of a cell: 4 pixels of 1024
+# Of its matches, what a pair's own geometry explains so closely, where it is less: that of RANSAC need not be the best, and where
+# a plane fills both pictures it is any.
+FEWEST_CLOSE = 0.8
 KEPT = 256  # images whose keypoints are kept in memory
 
 
@@ -36,7 +39,9 @@ class PairEvidence:
     explained: float  # share of the matches that the model explains
     explained_cells: int  # that these cover, in the image where they are fewer
     occupied: int  # cells with matches of any pair, in the image where these are fewer
-    exact: float = 1.0  # share of the matches that the model explains within `CLOSE` of a cell, where that is less
+    exact: float = (
+        1.0  # the same within `CLOSE` of a cell, where that is less, by what the pair's own geometry explains so
+    )
     still: float = 0.0  # share of the explained matches that stand as close in both pictures
     shared: int = 0  # cells of both images in which they see the same points of the model
     missed: int = 0  # cells in which they should, and see none together
@@ -57,12 +62,14 @@ def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> Iterator[Pair
         weigh, occupied = PairScales(model, opened), _matched_cells(model, opened, pairs)
         count_missing = MissingMatches(model)
         for ids in pairs:
-            found = _verified_matches(opened, ids)
+            found, essential = _verified_matches(opened, ids), opened.read_two_view_geometry(*ids).E
             if len(found):
                 first, second = sorted(frame_of[image_id] for image_id in ids)
                 most = min(occupied[image_id] for image_id in ids)
                 cells = count_missing(*ids)._asdict()
-                pair = dataclasses.replace(weigh(ids, found), occupied=most, first=first, second=second, **cells)
+                pair = dataclasses.replace(
+                    weigh(ids, found, essential), occupied=most, first=first, second=second, **cells
+                )
                 if several.isdisjoint((first, second)):
                     yield pair
                 else:
@@ -122,8 +129,8 @@ class PairScales:
         self._model, self._database = model, database
         self._view = functools.lru_cache(KEPT)(self._read_view)
 
-    def __call__(self, ids: tuple[int, int], found: np.ndarray) -> PairEvidence:
-        """`found` (M, 2) are verified matches of the images with these ids."""
+    def __call__(self, ids: tuple[int, int], found: np.ndarray, essential: np.ndarray | None = None) -> PairEvidence:
+        """`found` (M, 2) are verified matches of the images with these ids, and `essential` the matrix that verified them."""
         (camera0, points0, rays0, cells0, pose0), (camera1, points1, rays1, cells1, pose1) = map(self._view, ids)
         rotation = pose1[:, :3] @ pose0[:, :3].T
         translation = pose1[:, 3] - rotation @ pose0[:, 3]
@@ -149,7 +156,7 @@ class PairScales:
             explained=float(good.mean()),
             explained_cells=explained,
             occupied=occupied,
-            exact=float(exact.mean()),
+            exact=min(1.0, float(exact.mean()) / _closely_explained(essential, rays, sharp)),
             still=float(stationary(*both).mean()) if good.any() else 0.0,
         )
 
@@ -158,6 +165,16 @@ class PairScales:
         camera, points = self._model.camera(image.camera_id), self._database.read_keypoints(image_id)[:, :2]
         pose = np.asarray(image.cam_from_world().matrix())
         return camera, points, rays_of(camera, points), cell_numbers(points, camera), pose
+
+
+def _closely_explained(
+    essential: np.ndarray | None, rays: tuple[np.ndarray, np.ndarray], limits: Sequence[float]
+) -> float:
+    """Share of matches near the lines of a pair's own geometry, at least `FEWEST_CLOSE`; all where there is none."""
+    if essential is None or not np.any(essential):
+        return 1.0
+    errors = epipolar_errors(np.asarray(essential), *rays)
+    return max(FEWEST_CLOSE, float(((errors[0] <= limits[0]) & (errors[1] <= limits[1])).mean()))
 
 
 def explained_matches(

@@ -30,11 +30,11 @@ FEWEST_CELLS = 100  # but no fewer than these
 # Cells of the strongest pair that contradicts a link, by those of the strongest that supports it: up to .26 in right maps
 # there, .81 and more in wrong ones.
 MAX_AGAINST = 0.45
-# Of the matches of the pairs across a link, weighted by cells, what the map explains within a 256th of the picture. Matches of
-# moderate views are sharper than that, those of wide ones less: the true cameras themselves explain .8 of some links. Suite of
-# benchmarks/honesty.py: .80 and more of every link in 24 of 25 right maps; .71 and less of some link of the four wrong ones
-# that nothing else speaks of.
-MIN_FIT = 0.76
+# Of the matches of the pairs across a link, weighted by cells, what the map explains within a 256th of the picture, by what each
+# pair's own geometry explains so: matches of wide views are less sharp than that, whatever cameras say. Fresh worlds of
+# benchmarks/honesty.py (6xxx): .86 and more of every link in right maps, .25 to .65 of some link where sides of a thing were
+# mixed up; this is their geometric mean.
+MIN_FIT = 0.75
 # Of the cells in which the images of a link's pairs see a surface at one place, by the map, those in which they share no point
 # of it (`missing`). Fresh worlds of benchmarks/honesty.py (6xxx): .03 at most of any link in right maps, .34 and .39 where a wing
 # of a court was laid over another; this is the geometric mean.

@@ -111,9 +111,9 @@ def _contradicted_line(model: pycolmap.Reconstruction, link: Link) -> str:
 
 def _bent_line(model: pycolmap.Reconstruction, link: Link) -> str:
     return (
-        f"the map explains only {link.fit:.0%} of the matches that hold {_names(model, link.part)} to the rest closely, "
-        f"of which right maps explain {MIN_FIT:.0%} and more: it is bent, or things look the same from several sides; take "
-        "photographs between, or give camera.params if focal lengths were guessed"
+        f"the map explains only {link.fit:.0%} of the matches that hold {_names(model, link.part)} to the rest as closely as "
+        f"their pairs do, of which right maps explain {MIN_FIT:.0%} and more: it is bent, or things look the same from several "
+        "sides; take photographs between, or give camera.params if focal lengths were guessed"
     )
 
 
