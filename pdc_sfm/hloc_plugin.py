@@ -109,7 +109,7 @@ def main(
 
 
 def settings_of(conf: Mapping[str, Any], max_kps: int | None = 8192) -> MatchingSettings:
-    """Our settings from an hloc configuration. What stands in `model` beside the name are settings of a run."""
+    """Our settings from an hloc configuration. Other keys of `model` than the name are settings of a run."""
     model = {key: value for key, value in conf["model"].items() if key != "name"}
     if conf["model"]["name"] != NAME:
         raise SettingsError(f"this plugin runs the model {NAME}, not {conf['model']['name']}: use hloc's match_dense")

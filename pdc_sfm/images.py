@@ -24,7 +24,7 @@ HEIF_BRANDS = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"
 
 
 class Photograph(NamedTuple):
-    """The pixels of a file, and how the network is to see them."""
+    """The pixels of a file, and the orientation in which the network sees them."""
 
     pixels: np.ndarray  # (H, W, 3) uint8, as stored
     orientation: Orientation = UPRIGHT
@@ -41,7 +41,7 @@ def read_photograph(path: Path | str) -> Photograph:
 
 
 def decode_photograph(content: bytes | np.ndarray, name: Path | str) -> Photograph:
-    """The same of the bytes of a file; `name` says in an error which."""
+    """The same from the bytes of a file; `name` is used in errors."""
     data = np.frombuffer(content, np.uint8)
     return Photograph(_decoded(data, Path(name)), orientation_of(data.data))
 
@@ -94,7 +94,7 @@ def is_heif(path: Path) -> bool:
 def open_heif(content: bytes, path: Path) -> tuple[Image, bytes | None]:
     """The picture of a HEIC file and its EXIF, by pillow-heif.
 
-    A property of HEIF says how it is turned, and the decoder has turned it; what EXIF says of that is to be ignored.
+    HEIF has its own property for rotation, which the decoder has applied; the EXIF orientation must be ignored.
     """
     try:
         import pillow_heif
@@ -132,7 +132,7 @@ def write_image(path: Path | str, image: np.ndarray) -> None:
 def list_images(folder: Path | str) -> list[str]:
     """Names of all images below a folder, relative to it, sorted, with forward slashes.
 
-    What has the name of an image and cannot be read, a pipe or a link that leads nowhere, is refused by who reads it.
+    Unreadable files with the name of an image, such as a pipe or a broken link, are listed; reading them is refused.
     """
     folder = Path(folder)
     if not folder.is_dir():

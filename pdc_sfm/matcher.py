@@ -147,7 +147,7 @@ class Matcher:
         return self.estimator.device.startswith("cuda")
 
     def free_bytes(self) -> int | None:
-        """What the device has free for codes; None: it is the host's memory, which `memory=` limits."""
+        """Free memory of the device for codes; None for the host's memory, which `memory=` limits."""
         if not self.asynchronous:
             return None
         import torch
@@ -155,7 +155,7 @@ class Matcher:
         return torch.cuda.mem_get_info(self.estimator.device)[0]
 
     def release(self) -> None:
-        """Give memory that torch keeps for later back to the device, for libraries that have their own."""
+        """Return memory cached by torch to the device, for other libraries."""
         if self.asynchronous:
             import torch
 
@@ -188,7 +188,7 @@ def load_matcher(
     precision: Precision = "float32",
     codes: Codes = "float32",
 ) -> Matcher:
-    """A matcher with the weights of a file, or with the built-in model. `device=auto` is a GPU where there is one."""
+    """A matcher with the weights of a file, or with the built-in model. `device=auto` is a GPU if there is one."""
     from pdc_sfm.weights import load_network
 
     device = resolve_device(device, precision)

@@ -33,7 +33,7 @@ __all__ = ["PDCNetMatcher"]
 
 
 class PDCNetMatcher(Base):
-    """Dense matches, the surest `max_num_keypoints` of them; it detects no keypoints and describes none."""
+    """Dense matches, the `max_num_keypoints` most confident of them. It does not detect or describe keypoints."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ BUSY = 503
 
 
 class ServerError(UserError):
-    """What a server refused, or could not do."""
+    """A request that the server refused or could not handle."""
 
     def __init__(self, message: str, status: int = 0, retry_after: float | None = None):
         super().__init__(message)
@@ -30,7 +30,7 @@ class ServerError(UserError):
 
 
 class Client:
-    """Asks one server. A full queue (503) is waited for, up to `patience` seconds."""
+    """A client of one server. If its queue is full (503), it waits up to `patience` seconds."""
 
     def __init__(self, url: str = "http://127.0.0.1:8080", token: str | None = None, *, timeout: float = 120.0):
         self.url, self.token, self.timeout = url.rstrip("/"), token, timeout
@@ -49,7 +49,7 @@ class Client:
         """The pose of a photograph, a file or its bytes.
 
         `camera` are intrinsics as COLMAP writes them, "PINHOLE 640 480 500 500 320 240". With a `position` in the map, or a
-        `place` (latitude, longitude), only images of the map within `radius` of it are looked at; with a `pose` (qw, qx, qy, qz,
+        `place` (latitude, longitude), only images of the map within `radius` of it are used; with a `pose` (qw, qx, qy, qz,
         tx, ty, tz, camera from world), only those of them that look the same way.
         """
         near = {"position": _joined(position), "place": _joined(place), "pose": _joined(pose)}
@@ -57,7 +57,7 @@ class Client:
         return _read(Localization, self._post("/localize", image, where))
 
     def retrieve(self, image: Path | str | bytes, *, top: int | None = None) -> Retrieval:
-        """Images of the map that show what a photograph shows, best first."""
+        """Images of the map that show the same place as a photograph, best first."""
         return _read(Retrieval, self._post("/retrieve", image, {"top": top}))
 
     def match(self, image0: Path | str | bytes, image1: Path | str | bytes, *, most: int = 2000) -> PairMatches:
@@ -65,15 +65,15 @@ class Client:
         return _read(PairMatches, self._ask("POST", "/match", {"most": most}, *_form([image0, image1])))
 
     def add(self, images: Sequence[Path | str | bytes], *, name: str | None = None) -> str:
-        """Queue photographs as additions to the map, where a server takes them; `request` tells what became of them."""
+        """Queue photographs to be added to the map, if the server allows it; `request` returns the result."""
         return self._ask("POST", "/images", {"name": name}, *_form(images))["id"]
 
     def submit(self, image: Path | str | bytes, **where: Any) -> str:
-        """Queue a photograph for /localize without waiting; `request` tells what became of it."""
+        """Queue a photograph for /localize without waiting; `request` returns the result."""
         return self._post("/localize", image, {**where, "wait": "false"})["id"]
 
     def request(self, number: str) -> Request:
-        """What became of a queued request."""
+        """The state or result of a queued request."""
         return _read(Request, self._ask("GET", f"/requests/{urllib.parse.quote(number, safe='')}"))
 
     def map(self) -> MapSummary:

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class ExtendSettings:
-    """Photographs added to a map."""
+    """How photographs are added to a map."""
 
     exhaustive: int = 60  # up to so many images in all, each added image is matched with all; beyond that, with
     retrieved: int = 20  # those that share most confident matches with it
@@ -63,9 +63,9 @@ def extend_map(
     match: ListMatcher | None = None,
     network: Any = None,
 ) -> RunFolder:
-    """The map with the photographs of a folder added, in the folder `output`, itself a map. Stopped, it goes on.
+    """Add the photographs of a folder to a map. The result in the folder `output` is a map, too. Continues after a stop.
 
-    The map that is extended stays as it is. What lies under a mask of the folder `masks` is not matched.
+    The original map is not changed. Nothing is matched where a mask of the folder `masks` is black.
     """
     settings, images, output = settings or ExtendSettings(), Path(images), Path(output)
     keep_apart(
@@ -195,9 +195,9 @@ def _extend_steps(
 
 
 def new_camera(path: Path, model: Reconstruction) -> Camera:
-    """Of an added photograph: the map's own of this size, if EXIF does not contradict it; else EXIF's; else a guess.
+    """The camera of an added photograph: the map's camera of this size, unless EXIF contradicts it; else from EXIF; else a guess.
 
-    The map's own keeps its id if all its images of that size share it; else each image has one of its own.
+    The map's camera keeps its id if all its images of that size share it; otherwise each image gets its own.
     """
     height, width = read_image(path).shape[:2]
     try:

@@ -54,12 +54,12 @@ def run_photographs(
     match: ListMatcher | None = None,
     network: Any = None,
 ) -> RunFolder:
-    """The map of a folder of photographs, with a report, beside SIFT's if that is asked for. Stopped, it goes on.
+    """Make a map of a folder of photographs, with a report, and one with SIFT for comparison on request. Continues after a stop.
 
-    Without a folder, its photographs are frames of `videos`, about `fps` of a second. What lies under a mask of the folder
-    `masks` is not matched (SIFT matches all). `rig` is a file of cameras that are fixed to each other (`colmap.io.rigs`).
-    Files of `positions` and `control` points bring it into metres.
-    With `panoramas`, the folder holds equirectangular images: views of them are mapped, and each gets one pose in panoramas.txt.
+    Without a folder, the photographs are frames of `videos`, about `fps` per second. Nothing is matched where a mask of
+    the folder `masks` is black (SIFT matches everything). `rig` is a file of cameras that are fixed to each other
+    (`colmap.io.rigs`). With files of `positions` or `control` points the map is in metres. With `panoramas`, the folder
+    holds equirectangular images: views of them are mapped, and each gets one pose in panoramas.txt.
     """
     settings, output, made_of = settings or PhotographSettings(), Path(output), None
     if images is None:
@@ -138,7 +138,7 @@ class _Known:
 
 
 def plan_map(images: Path | str, output: Path | str, settings: PhotographSettings | None = None) -> MapPlan:
-    """What a folder would take. Nothing is written."""
+    """Estimate the time and memory for a folder. Nothing is written."""
     settings, images = settings or PhotographSettings(), Path(images)
     names = _usable_names(images)
     return make_plan(names, Path(output), settings, measure_pace(images, names, settings))
@@ -157,7 +157,7 @@ def _usable_names(images: Path) -> list[str]:
 
 
 def tell_mapping(result: MappingResult) -> str:
-    """Warn of what is doubtful in a map, log its remarks; returns what to say of it."""
+    """Warn about doubts, log the remarks of a map, and return its summary as text."""
     result.warn()
     for line in result.remarks:
         log.info(line)

@@ -61,7 +61,7 @@ class Map:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What became of a query."""
+    """The result of a query."""
 
     localized: bool
     inliers: int
@@ -104,12 +104,12 @@ def localize_in_map(
     match: ListMatcher | None = None,
     network: Any = None,
 ) -> tuple[LocalizationResult, dict[str, Row]]:
-    """Poses of the photographs in `images`, in `output`/results.txt; and what became of each.
+    """Localize the photographs in `images`; write poses to `output`/results.txt, and return them with a row for each query.
 
-    Images of the map are matched with a query, best first, until its pose is sure (`settings.sure`), `top` at most:
-    `output`/pairs.txt. `queries` is a list of intrinsics; other photographs take those of the map's camera of their size, or
-    of EXIF. `masks` are those of the photographs: what they cover is not matched. `rig` is a file of cameras that are fixed to
-    each other: what they took at one moment gets one pose, in `output`/frames.txt.
+    Images of the map are matched with a query, best first, until its pose is sure (`settings.sure`), at most `top`:
+    `output`/pairs.txt. `queries` is a list of intrinsics; without it they come from the map's camera of the same size, or
+    from EXIF. Nothing is matched where a mask of the photographs is black (`masks`). `rig` is a file of cameras that are fixed to
+    each other: their photographs of one moment get one pose, in `output`/frames.txt.
     """
     images, output = Path(images), Path(output)
     matching, finding = matching or MatchingSettings(), finding or RetrievalSettings(best=0)
@@ -182,7 +182,7 @@ def localize_in_map(
 
 
 def table(rows: Mapping[str, Row]) -> str:
-    """A line a query: inliers, the probability of being right, where its intrinsics are from; what is wrong with it."""
+    """One line per query: inliers, the probability of being right, the source of its intrinsics, or why it failed."""
     width = max([5, *(len(name) for name in rows)])
     lines = [f"{'query':<{width}} {'inliers':>8} {'right':>6}  intrinsics"]
     for name, row in rows.items():

@@ -23,7 +23,7 @@ LOST = 20.0  # a log-variance that leaves no probability to anything within pixe
 
 @dataclass(frozen=True)
 class DenseEstimate:
-    """Flow from reference to query with its distribution, on a grid of cells laid over the reference.
+    """Flow from reference to query with its distribution, on a grid of cells over the reference.
 
     All coordinates are pixel indices of the original images; sigma is in pixels of the network's input.
     """
@@ -50,7 +50,7 @@ class DenseEstimate:
 
     @functools.cached_property
     def query_points(self) -> np.ndarray:
-        """(h, w, 2) float32, where they lie in the query."""
+        """(h, w, 2) float32, their positions in the query."""
         return self.reference_points + self.flow
 
     @functools.cached_property
@@ -59,11 +59,11 @@ class DenseEstimate:
         return self.confidence_within(1.0)
 
     def confidence_within(self, radius: float) -> np.ndarray:
-        """The same for R pixels: P_R (Eq. 7). A confidence head states it for 1 pixel alone."""
+        """The same for R pixels: P_R (Eq. 7). A confidence head only has it for 1 pixel."""
         return confidence_array(self.head_confidence, self.log_var, self.logits, radius)
 
     def resampled(self, grid_size: Size) -> DenseEstimate:
-        """The same estimate on another grid, for example (width, height) of the reference for one vector a pixel."""
+        """The same estimate on another grid, for example (width, height) of the reference for one vector per pixel."""
         if tuple(grid_size) == self.grid_size:
             return self
         at = self.sample(grid_points(grid_size, self.reference_size))
@@ -90,7 +90,7 @@ class DenseEstimate:
         )
 
     def stored(self, reference: Orientation, query: Orientation) -> DenseEstimate:
-        """An estimate of upright pictures as one of the images whose pixels are stored so: exact, no cell is resampled."""
+        """Convert an estimate of upright pictures to stored pixels: exact, without resampling."""
         if reference == query == UPRIGHT:
             return self
         width, height = self.grid_size
@@ -199,7 +199,7 @@ def from_level(
 
 
 def unmatched(reference_size: Size, query_size: Size, grid_size: Size, components: int, method: str) -> DenseEstimate:
-    """An estimate that knows of no match: nothing lies on the query, and nothing is likely."""
+    """An estimate without any match: no point lies in the query, and all confidences are close to zero."""
     shape = grid_size[1], grid_size[0]
     log_var, logits = np.full((*shape, components), LOST, np.float32), np.zeros((*shape, components), np.float32)
     flow, valid = np.zeros((*shape, 2), np.float32), np.zeros(shape, bool)

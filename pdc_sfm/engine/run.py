@@ -100,11 +100,11 @@ def match_pairs(
     strict: bool = False,
     wait: bool = False,
 ) -> MatchResult:
-    """Match all pairs of a list and write hloc's feature and match file.
+    """Match all pairs of a list and write hloc's feature and match files.
 
-    Interrupted at any moment, the same call continues. `features_ref` are feature files whose keypoints stay as they
-    are; the feature file itself is another such file if it exists. What lies under a mask of the folder `masks` is not
-    matched. Without `matcher` the network is loaded.
+    After an interruption the same call continues. `features_ref` are feature files whose keypoints are kept; so are those
+    of the feature file itself, if it exists. Nothing is matched where a mask of the folder `masks` is black. Without
+    `matcher` the network is loaded.
     """
     settings = settings or MatchingSettings()
     if matcher is None:

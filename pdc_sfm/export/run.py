@@ -33,7 +33,7 @@ class ExportedMap:
 def export_map(folder: Path | str, to: str, output: Path | str, images: Path | str | None = None) -> ExportedMap:
     """Write the map in `folder` to the folder `output` in another program's format; `images` if they were moved.
 
-    Images are copied. Cameras that the format cannot say become pinhole cameras, and the images are undistorted.
+    Images are copied. If the format cannot represent a camera, it becomes a pinhole camera and its images are undistorted.
     """
     output, form, found = Path(output), find_format(to), find_map(folder)
     model = load_model(found.model)

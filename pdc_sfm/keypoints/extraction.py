@@ -27,7 +27,7 @@ PART_SECONDS = 30.0  # an interrupted run repeats at most this much
 
 @dataclass(frozen=True)
 class ExportResult:
-    """What became of the images."""
+    """The result for each image."""
 
     images: int  # in the feature file
     new: int  # of them made now
@@ -46,7 +46,7 @@ def export_keypoints(
 ) -> ExportResult:
     """Detect keypoints in all images of a folder, or in the named ones, and write them to an hloc feature file.
 
-    Images that the file has already are kept; a bad image is left out and reported, or ends a `strict` run.
+    Images that are already in the file are skipped. A bad image is left out and reported, or ends a `strict` run.
     """
     images, output = Path(images), Path(output)
     settings = settings or KeypointSettings()
@@ -68,7 +68,7 @@ def export_keypoints(
 
 
 def made_with(settings: KeypointSettings) -> dict[str, Any]:
-    """What decides the keypoints; weights by their content, wherever they lie."""
+    """The settings that decide the keypoints, with weights identified by their content."""
     weights = settings.weights
     if weights is not None and Path(weights).is_file():
         weights = file_digest(weights)

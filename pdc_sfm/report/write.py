@@ -32,7 +32,7 @@ def write_report(
     """Write `report.html` into the folder of a run and return its path.
 
     The network runs again for the dense maps of `pairs` pairs, with the run's weights and settings unless a `matcher`
-    is given. Whatever is missing or damaged is named in the report; the rest is shown.
+    is given. The report names missing or damaged parts and shows the rest.
     """
     if matcher is None:
         check_device(device)
@@ -100,7 +100,7 @@ def _matcher_of(run: Run, device: str) -> Matcher:
 
 
 def raw_settings_of(run: Run) -> dict[str, Any]:
-    """The settings of the raw matches, if they are there."""
+    """The settings of the raw matches, if there are any."""
     from pdc_sfm.store.journal import raw_settings
 
     try:

@@ -73,8 +73,8 @@ def retrieve(
 ) -> RetrievalResult:
     """Rank the database images for each query by their number of confident matches; write pairs, best first.
 
-    Counts are kept in `counts` (by default beside the output): the same call continues where it was stopped, and
-    another `top` or `best` counts only what is new. `codes` is a folder of database codes that other calls may share.
+    Counts are kept in `counts` (by default next to the output): the same call continues after a stop, and
+    another `top` or `best` only adds missing counts. `codes` is a folder of database codes that other calls may share.
     Matches under a mask of the folder `masks` do not count in the full network.
     """
     settings, images, output = settings or RetrievalSettings(), Path(images), Path(output)

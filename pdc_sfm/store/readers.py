@@ -17,7 +17,7 @@ from pdc_sfm.store.pair_lists import pair_key
 
 @contextlib.contextmanager
 def reading(path: Path | str, kind: str) -> Iterator[None]:
-    """Whatever a damaged h5 file makes h5py raise is said as one line."""
+    """Turn any exception of h5py for a damaged file into a one-line error."""
     try:
         yield
     except UserError:
@@ -93,7 +93,7 @@ class FeatureFile:
             return self._file[name].attrs.get(key)
 
     def copy_image(self, name: str, target: h5py.File, descriptors: bool = True) -> None:
-        """Copy what is known of an image to another file, with or without its descriptors."""
+        """Copy the group of an image to another file, with or without its descriptors."""
         group = target.create_group(name)
         group.attrs.update(self._file[name].attrs)
         for key, item in self._file[name].items():

@@ -25,7 +25,7 @@ RUN = "pdc_sfm_run"  # attribute of an image's group in a feature file: the run 
 
 @contextlib.contextmanager
 def new_h5(path: Path | str) -> Iterator[h5py.File]:
-    """An h5 file that appears under its name when it is whole; an error or a full disk leaves what was there before."""
+    """An h5 file that gets its name when it is complete; after an error or with a full disk the old file stays."""
     try:
         with atomic_path(path) as partial, contextlib.closing(Target(partial)) as target:
             with h5py.File(target, "w") as file:
@@ -86,7 +86,7 @@ def _without_times() -> h5py.h5p.PropDCID:
 
 
 def read_record(path: Path | str) -> dict[str, Any]:
-    """What a file says about its making; empty for files of others and for none at all."""
+    """The record of how a file was made; empty for missing files and files of other programs."""
     if not Path(path).is_file():
         return {}
     try:
@@ -97,7 +97,7 @@ def read_record(path: Path | str) -> dict[str, Any]:
 
 
 def write_record(file: h5py.File, record: Mapping[str, Any]) -> None:
-    """What made a file, as its attribute."""
+    """Write the record of how a file was made, as an attribute."""
     file.attrs[RECORD] = json.dumps(record, sort_keys=True)
 
 

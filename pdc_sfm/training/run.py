@@ -83,7 +83,7 @@ def finetune(
     config: Path | str = "finetune",
     overrides: Sequence[str] = (),
 ) -> TrainResult:
-    """Adapt a network to a reconstruction: its correspondences, mixed with self-supervised pairs of the same images."""
+    """Fine-tune a network on the correspondences of a reconstruction, mixed with self-supervised pairs of its images."""
     settings = load_settings(TrainSettings, preset_path(config, "train"), overrides)
     check_device(settings.device)
     architecture = (
@@ -95,7 +95,7 @@ def finetune(
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """What calibration changed of one kind of pairs: tables as of `calibration.reliability`, on pairs not fitted on."""
+    """The effect of calibration on one kind of pairs: tables of `calibration.reliability` on held-out pairs."""
 
     kind: str
     before: np.ndarray
@@ -116,9 +116,9 @@ def calibrate(
     pairs: int = 60,
     threads: int = 2,
 ) -> list[CalibrationResult]:
-    """Fit a confidence head to `pairs` pairs of each kind: warped photographs, such with objects, and every rendered scene.
+    """Fit a confidence head to `pairs` pairs of each kind: warped photographs, the same with objects, and every rendered scene.
 
-    The judging pairs are of photographs kept out of training, and of each scene every fifth pair.
+    It is evaluated on photographs held out from training, and on every fifth pair of each scene.
     """
     prepare_process(threads)
     require(pairs >= 1, f"{pairs} pairs: at least one of each kind is needed")

@@ -58,13 +58,13 @@ class LocalizationSettings:
 
 @dataclasses.dataclass(frozen=True)
 class LocalizationResult:
-    """Poses by query name, camera from world. `fallback` names those that are only the nearest image's pose."""
+    """Poses by query name, camera from world. `fallback` names queries that have the pose of their nearest image."""
 
     poses: dict[str, pycolmap.Rigid3d]
     failed: dict[str, str]  # query -> reason; those of `fallback` too
     fallback: tuple[str, ...]
     inliers: dict[str, int]
-    left_out: tuple[str, ...]  # what of the input could not be used
+    left_out: tuple[str, ...]  # parts of the input that could not be used
     judged: dict[str, PoseProbability] = dataclasses.field(default_factory=dict)  # how likely each pose is right
     doubts: dict[str, str] = dataclasses.field(default_factory=dict)  # query -> why its pose may be wrong, what to do
 
@@ -101,8 +101,8 @@ def localize(
 ) -> LocalizationResult:
     """Localize queries (a list with intrinsics) by their matches with retrieved images; write poses and logs.
 
-    `focal_sigmas` are relative standard deviations of focal lengths that are said and not known, by query. `frames` are queries
-    that a rig took at one moment, with cam_from_rig of each: they get one pose.
+    `focal_sigmas` are relative standard deviations of uncertain focal lengths, by query. `frames` are queries that a rig took at
+    the same moment, with cam_from_rig of each: they get one pose.
     """
     settings = settings or LocalizationSettings()
     keep_apart(
@@ -188,7 +188,7 @@ def locate(
     focal_sigma: float = 0.0,
     config: Mapping[str, Any] | None = None,
 ) -> LocalizedQuery:
-    """The pose of one query, and how likely it is right: within `tolerance`, or None for a share of the depth."""
+    """The pose of one query, with the probability that it is within `tolerance` (None: a share of the depth)."""
     found = localize_query(query, lookup, settings.pose, settings.seed, config)
     if found.attempt is None:
         return found
