@@ -43,7 +43,7 @@ def test_private_names_are_not_imported_by_other_modules():
     assert found == []
 
 
-# One thing each, in every room that has it: settings, types, a run; a cache of codes or of pictures; work of a worker; ...
+# Names that mean the same in every package that has them: settings, types, a run; a bounded cache; the work of a worker; ...
 SHARED_FILE_NAMES = {
     *(
         "__init__",
