@@ -379,6 +379,13 @@ def test_what_pairs_disagree_on_stays_and_is_said_where_the_rest_may_be_no_bette
     assert (checked.disputed, checked.verdict.kind, len(left)) == ((), "doubtful", 6)
 
 
+@pytest.mark.parametrize(("still", "kind", "count"), [(0.0, "consistent", 5), (0.9, "falls apart", 6)])
+def test_an_image_that_little_holds_stays_where_sides_were_laid_over_each_other(check_of, still, kind, count):
+    pairs = [*FIVE_AND_ONE[:-1], evidence(4, 5, 150), dataclasses.replace(evidence(0, 3, 900), still=still)]
+    checked, left = check_of(pairs)
+    assert (checked.verdict.kind, len(left)) == (kind, count)
+
+
 def test_without_the_split_the_joined_map_is_said_to_fall_apart(tmp_path):
     settings = dataclasses.replace(QUICK, split_weak_links=False)
     result = reconstruct(**files(two_places(), tmp_path), settings=settings)

@@ -31,14 +31,14 @@ def check_parts(model: pycolmap.Reconstruction, database: Path, split: bool = Tr
 
     A map falls apart where several of its images hold together on each side of a weak link. Single images that little ties to
     it are taken out, as if they had not been registered, and the rest is judged by itself. So are images that pairs disagree
-    on, if the rest is consistent without them.
+    on, if the rest is consistent without them. Where cameras come back to one place nothing is taken out (`_without_disputed`).
     """
     pairs = list(weigh_pairs(model, database))
     verdict = judge_links(model, pairs)
     models = separate_parts(model, pairs) if split and verdict.kind == "falls apart" else []
     if len(models) > 1:
         return CheckedParts(models, verdict)
-    if models:
+    if models and not returning_pairs(model, pairs):
         model, pairs = models[0], _among(models[0], pairs)
         verdict = judge_links(model, pairs)
     undisputed = _without_disputed(model, pairs) if split and verdict.kind == "doubtful" else None
