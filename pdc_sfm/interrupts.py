@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 PATIENCE = 5.0  # seconds until a command that is deep inside a library is ended from outside
 AGAIN = 0.05  # seconds after which a signal that was lost is raised again
-ANEW = "the same command begins anew"
+RESTART = "the same command starts again"
 KEPT = "what was finished is kept, the same command continues"
 
 
@@ -29,7 +29,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __str__(self) -> str:
         what = "interrupted" if self.number == signal.SIGINT else "terminated"
-        return f"{what}; {KEPT if self.continues else ANEW}"
+        return f"{what}; {KEPT if self.continues else RESTART}"
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ def test_a_signal_ends_a_command_with_one_line(where, number, code, word):
     process.send_signal(number)
     _, said = process.communicate(timeout=20)
     assert process.returncode == code
-    then = "what was finished is kept, the same command continues" if continues else "the same command begins anew"
+    then = "what was finished is kept, the same command continues" if continues else "the same command starts again"
     assert said.split("\n")[-2] == f"pdc-sfm: {word}; {then}"
     assert "Traceback" not in said
     assert time.monotonic() - begun < 15
@@ -126,5 +126,5 @@ except Interrupted as error:
     print(error)
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
-    assert ended.stdout == "terminated; the same command begins anew\n"
+    assert ended.stdout == "terminated; the same command starts again\n"
     assert ended.stderr == ""

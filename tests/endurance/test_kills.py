@@ -6,7 +6,7 @@ import signal
 import pytest
 from fault_injection import CONTINUED, Running, die_at, run
 
-from pdc_sfm.interrupts import ANEW, KEPT
+from pdc_sfm.interrupts import KEPT, RESTART
 
 KILLS = {"match": 10, "aggregate": 8, "triangulate": 8, "localize": 8, "retrieve": 8, "train": 8}  # 50
 SHORT = {"match", "aggregate", "retrieve"}  # in `make test`, one each
@@ -67,7 +67,7 @@ def test_stopped_by_a_signal(worlds, tally, name, seed, number, word):
         output, code, said = stopped(world, seed, number)
         assert code == 128 + number
         if name != "train":  # which says where it stands
-            then = KEPT if name in CONTINUED else ANEW
+            then = KEPT if name in CONTINUED else RESTART
             assert said.splitlines()[-1] == f"pdc-sfm: {word}; {then}"  # after lines of progress
             assert "Traceback" not in said
         world.continued(output)

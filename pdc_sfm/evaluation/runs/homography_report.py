@@ -118,7 +118,9 @@ def match_table(matches: dict[str, Any]) -> str:
                 row.append(number(value, 0) if name == "matches" else percent(value))
         rows.append(row)
     return table(
-        head, rows, "Matches beside SIFT (ratio test, mutual): how many, how many right (%), homography found (%)"
+        head,
+        rows,
+        "Matches compared with SIFT (ratio test, mutual): how many, how many right (%), homography found (%)",
     )
 
 

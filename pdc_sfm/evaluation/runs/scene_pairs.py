@@ -134,4 +134,4 @@ def text(summary: dict[str, Any]) -> str:
     head = ["pairs", "n", "AEPE", "PCK-1", "PCK-3", "PCK-5", "conf>0.1", "PCK-5 there", "ECE", "AUSE", "AUSE PCK-5"]
     first = table(head, rows, "The scene's flow, over all pixels that both images show (px and %)")
     head = ["pairs", "method", "matches", "<=1 px", "<=5 px", "epi<=2 px", "median", "AUC@5", "AUC@10", "AUC@20"]
-    return first + "\n\n" + table(head, lines, "Matches and relative poses beside SIFT (%, degrees)")
+    return first + "\n\n" + table(head, lines, "Matches and relative poses compared with SIFT (%, degrees)")
