@@ -1,7 +1,7 @@
 """Localize photographs in a map, with one command or from existing matches.
 
 With --map: OUT is what `map`, `reconstruct`, `triangulate` or `demo` wrote. For each query, images of the map are
-retrieved (--top) and matched, best first, until its pose is sure (sure=0.9; sure=1: all of them). The poses are written
+retrieved (--top) and matched, best first, until its place is sure (sure=0.9; sure=1: all of them). The poses are written
 to results.txt in the folder --output: `name qw qx qy qz tx ty tz`, camera from world. Intrinsics come from --queries,
 otherwise from the map's camera with the same image size, otherwise from EXIF. After an interruption the same command
 continues. With --rig, queries whose names differ only in the prefixes of its cameras were taken at the same moment and

@@ -38,7 +38,7 @@ from pdc_sfm.files import exclusive, write_text
 from pdc_sfm.images import is_heif, list_images
 from pdc_sfm.matches.masks import Masks
 from pdc_sfm.media.heif import refuse_unreadable_heif
-from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher
+from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher, one_way
 from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.run_folder import write_json
@@ -106,13 +106,13 @@ def localize_in_map(
 ) -> tuple[LocalizationResult, dict[str, Row]]:
     """Localize the photographs in `images`; write poses to `output`/results.txt, and return them with a row for each query.
 
-    Images of the map are matched with a query, best first, until its pose is sure (`settings.sure`), at most `top`:
+    Images of the map are matched with a query, best first, until its place is sure (`settings.sure`), at most `top`:
     `output`/pairs.txt. `queries` is a list of intrinsics; without it they come from the map's camera of the same size, or
     from EXIF. Nothing is matched where a mask of the photographs is black (`masks`). `rig` is a file of cameras that are fixed to
     each other: their photographs of one moment get one pose, in `output`/frames.txt.
     """
     images, output = Path(images), Path(output)
-    matching, finding = matching or MatchingSettings(), finding or RetrievalSettings(best=0)
+    matching, finding = matching or one_way(), finding or RetrievalSettings(best=0)
     settings, masking = settings or LocalizationSettings(), Masks(masks) if masks is not None else None
     match = match or engine_matcher(matching, masks=Path(output) / "masks" if masking else None)
     model = load_model(mapped.model)

@@ -27,6 +27,17 @@ class ListMatcher(Protocol):
     def __call__(self, images: Path, pairs: Path, features: Path, matches: Path, fixed: Path | None = None) -> None: ...
 
 
+def one_way() -> MatchingSettings:
+    """Defaults for queries: matches are estimated from the query to the map only, which takes half the time.
+
+    A check in the other direction adds little, because wrong matches do not agree with the pose (docs/localization.md).
+    """
+    from pdc_sfm.engine.run import MatchingSettings
+    from pdc_sfm.matches.select import SelectSettings
+
+    return MatchingSettings(select=SelectSettings(directions="forward"))
+
+
 def query_settings(settings: MatchingSettings) -> MatchingSettings:
     """As they are for a map, for its queries: their points need not be shared by several images, so that all stay, and exact.
 

@@ -6,6 +6,7 @@ them answers. A request that was broken off goes on where it was.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import shutil
@@ -34,13 +35,20 @@ class NotAdded(UserError):
     status = 422
 
 
+def both_ways(matching: MatchingSettings) -> MatchingSettings:
+    """Settings of queries for images of a map: without a pose to check them, matches must agree in both directions."""
+    if matching.select.directions != "forward":
+        return matching
+    return dataclasses.replace(matching, select=dataclasses.replace(matching.select, directions="mutual"))
+
+
 class Additions:
     """`find` has the files of the map that was given, `state_of` what changes when they are made anew."""
 
     def __init__(
         self, find: Callable[[], Map], state_of: Callable[[Map], str], folder: Path, matching: MatchingSettings
     ):
-        self._find, self._state_of, self._matching = find, state_of, matching
+        self._find, self._state_of, self._matching = find, state_of, both_ways(matching)
         self._maps, self._pictures, self._which = folder / "maps", folder / "pictures", folder / "map.json"
 
     def current(self) -> Map:

@@ -31,7 +31,7 @@ from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import FormatError, ImageError, SettingsError
 from pdc_sfm.images import Photograph, read_photograph
 from pdc_sfm.matcher import Matcher, PairSettings
-from pdc_sfm.pipeline.matching import query_settings
+from pdc_sfm.pipeline.matching import one_way, query_settings
 from pdc_sfm.pixels import Size, to_colmap
 from pdc_sfm.retrieval import RetrievalSettings
 from pdc_sfm.retrieval.resident import Report, ResidentRetrieval
@@ -57,7 +57,7 @@ MOST_TURNED = 60.0  # degrees from a viewing direction that is known: images tha
 class QuerySettings:
     """Everything that decides an answer: as `localize --map` takes it."""
 
-    matching: MatchingSettings = dataclasses.field(default_factory=MatchingSettings)
+    matching: MatchingSettings = dataclasses.field(default_factory=one_way)
     finding: RetrievalSettings = dataclasses.field(default_factory=RetrievalSettings)
     localization: LocalizationSettings = dataclasses.field(default_factory=LocalizationSettings)
     top: int = 20  # images of the map matched with each query at most

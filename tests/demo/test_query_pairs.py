@@ -13,9 +13,11 @@ from pdc_sfm.store.pair_lists import read_retrieval
 IMAGES = [f"{k}.jpg" for k in range(10)]
 NOTHING = PoseEvidence(**{field.name: 0 for field in dataclasses.fields(PoseEvidence)})
 
-# after 4 and after 8 images: the probability of a right pose, and how many images vouch for it; None: there is no pose
+# after 4 and after 8 images: the probability of the right place, how many images vouch for it, and the probability that it is
+# known exactly there, where that is not 1; None: there is no pose
 STORIES = {
     "sure": [(0.95, 3)],
+    "sure_of_the_place": [(0.95, 3, 0.6)],
     "sure_later": [(0.7, 2), (0.92, 4)],
     "likely_and_no_more_vouch": [(0.7, 2), (0.7, 2)],
     "likely_and_more_vouch": [(0.7, 2), (0.75, 3)],
@@ -40,7 +42,7 @@ def choose(tmp_path):
             asked.append(counts(path))
             told = {query: STORIES[query][len(asked) - 1] for query in asked[-1]}
             return {
-                query: one and PoseProbability(dataclasses.replace(NOTHING, images=one[1]), one[0], 1.0)
+                query: one and PoseProbability(dataclasses.replace(NOTHING, images=one[1]), one[0], (*one, 1.0)[2])
                 for query, one in told.items()
             }
 
@@ -54,6 +56,7 @@ def test_more_images_are_matched_while_a_pose_is_not_sure_and_they_help(choose):
     found, asked = choose(dict.fromkeys(STORIES, IMAGES))
     assert found == {
         "sure": 4,
+        "sure_of_the_place": 4,
         "sure_later": 8,
         "likely_and_no_more_vouch": 8,
         "likely_and_more_vouch": 10,
@@ -61,7 +64,7 @@ def test_more_images_are_matched_while_a_pose_is_not_sure_and_they_help(choose):
         "found_late": 10,
         "never": 10,
     }
-    assert asked == [dict.fromkeys(STORIES, 4), dict.fromkeys(list(STORIES)[1:], 8)]
+    assert asked == [dict.fromkeys(STORIES, 4), dict.fromkeys(list(STORIES)[2:], 8)]
 
 
 def test_all_are_matched_where_nothing_is_sure_enough(choose):

@@ -8,10 +8,12 @@ import pytest
 from plane_map import poses
 
 from pdc_sfm.colmap.io.frame import MapFrame
+from pdc_sfm.commands.shared.query_settings import load_query_settings
 from pdc_sfm.demo.queries import localize_in_map, open_map
 from pdc_sfm.errors import FormatError, ImageError, UserError
 from pdc_sfm.evaluation.measures.poses import pose_error
 from pdc_sfm.images import Photograph, decode_photograph
+from pdc_sfm.serve.additions import both_ways
 from pdc_sfm.serve.cache import ByteCache
 from pdc_sfm.serve.resident_map import NOT_NEAR, ResidentMap, Where
 from pdc_sfm.serve.server import read_where
@@ -32,12 +34,25 @@ def content(wall):
 
 
 # the full network ranks all images, two of them, none; with one image a round, of which the first is never enough; and images
-# by their descriptors first
-@pytest.mark.parametrize(("best", "top", "images", "few"), [(20, 2, 4, 30), (2, 2, 4, 30), (0, 3, 1, 30), (0, 2, 4, 2)])
-def test_the_answer_is_that_of_localize(wall, queries, network, content, tmp_path, monkeypatch, best, top, images, few):
+# by their descriptors first; one way, as by default, and both ways
+@pytest.mark.parametrize(
+    ("best", "top", "images", "few", "ways"),
+    [
+        (20, 2, 4, 30, "forward"),
+        (2, 2, 4, 30, "mutual"),
+        (0, 3, 1, 30, "forward"),
+        (0, 3, 1, 30, "mutual"),
+        (0, 2, 4, 2, "forward"),
+    ],
+)
+def test_the_answer_is_that_of_localize(
+    wall, queries, network, content, tmp_path, monkeypatch, best, top, images, few, ways
+):
     monkeypatch.setattr("pdc_sfm.colmap.localization.rounds.IMAGES", images)
     finding = dataclasses.replace(queries.finding, best=best, candidates=few, shortlist=few)
-    chosen = dataclasses.replace(queries, finding=finding, top=top)
+    select = dataclasses.replace(queries.matching.select, directions=ways)
+    matching = dataclasses.replace(queries.matching, select=select)
+    chosen = dataclasses.replace(queries, matching=matching, finding=finding, top=top)
     mapped = open_map(wall / "sfm")
     _, rows = localize_in_map(
         mapped, wall / "queries", tmp_path / "out", top=top, matching=chosen.matching, finding=chosen.finding
@@ -151,3 +166,10 @@ def test_a_cache_holds_what_its_bytes_allow_and_keeps_what_was_used_last():
         get(key)
     assert made == ["a", "b", "c", "b"]  # c took the place of b, the one unused for longest
     assert (cache.bytes, len(cache)) == (80, 2)
+
+
+def test_queries_are_matched_one_way_and_what_is_added_to_a_map_both_ways():
+    for asked, query, added in ((), "forward", "mutual"), (("select.directions=both",), "both", "both"):
+        matching = load_query_settings(None, {"match": list(asked), "retrieve": [], "": []})[0]
+        assert matching.select.directions == query
+        assert both_ways(matching).select.directions == added

@@ -40,8 +40,8 @@ class LocalizationSettings:
     pose: PoseSettings = dataclasses.field(default_factory=PoseSettings)
     fallback: Literal["none", "nearest"] = "none"  # nearest: a failed query gets the pose of its first retrieved image
     doubtful: float = 0.5  # a pose with a lower probability of being right is called doubtful; it is still written
-    # localize --map, serve: images of the map are matched with a query, best first, until its pose is right with this
-    # probability (docs/localization.md); 1: all of --top
+    # localize --map, serve: images of the map are matched with a query, best first, until its pose is at the right place
+    # with this probability (docs/localization.md); 1: all of --top
     sure: float = 0.9
     # of the distance within which a pose is right: metres: 0.25; depth: a sixtieth of the median depth of what the
     # query shows; null: depth in a map of unknown scale, as of `reconstruct`, otherwise metres

@@ -33,10 +33,11 @@ def load_query_settings(
     """Matching, retrieval with the same network and memory, and the pose, whose settings a file may give."""
     from pdc_sfm.colmap.localization.localize_sfm import LocalizationSettings
     from pdc_sfm.engine.run import MatchingSettings
+    from pdc_sfm.pipeline.matching import one_way
     from pdc_sfm.retrieval import RetrievalSettings
     from pdc_sfm.settings import load_settings
 
-    matching = load_settings(MatchingSettings, None, own["match"])
+    matching = load_settings(MatchingSettings, None, own["match"], default=one_way())
     same = [
         f"{key}={value}" for key in ("weights", "device", "memory") if (value := getattr(matching, key)) is not None
     ]
