@@ -1,22 +1,24 @@
 """Fit the probability of `densify`'s depths to scenes whose depth is known, and see how true it is of others.
 
-    pdc-sfm scene --output outputs/town
-    pdc-sfm scene --output outputs/room72 --kind room seed=72 width=400 height=300 images=8
-    python benchmarks/depth_probability.py --fit outputs/town --test outputs/room72
+    pdc-sfm scene --output outputs/town5 seed=5 width=400 height=300 database=12 day_queries=0 night_queries=0
+    pdc-sfm scene --output outputs/room72 --kind room seed=72 width=400 height=300 images=10
+    python benchmarks/depth_probability.py --fit outputs/town5 --test outputs/room72 --output outputs/probability.json
 
 A scene without a map gets one of its true cameras and of points of its true depth, in SCENE/sfm, and a cloud in SCENE/dense.
-Printed are the weights of pdc_sfm/fusion/probability.py, and of each scene how many of the depths of a stated probability are
-right; a quantile is what part of the surface is believed from some probability on.
+Printed are the weights of pdc_sfm/fusion/probability.py, written those of probability_network.py, and of each scene is said
+how many of the depths of a stated probability are right. Without --output nothing is fitted: the built-in weights are tested.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 from pathlib import Path
 
 import cv2
 import numpy as np
+import torch
 from truth_map import write_truth_map
 
 from pdc_sfm.colmap.io.models import load_model
@@ -25,14 +27,16 @@ from pdc_sfm.fusion import densify
 from pdc_sfm.fusion.checks import see
 from pdc_sfm.fusion.depth import GEOMETRIC, DensePlan
 from pdc_sfm.fusion.partners import choose_partners
-from pdc_sfm.fusion.probability import RIGHT, belief, logistic, own_features, seen_features
+from pdc_sfm.fusion.probability import OWN_WEIGHTS, RIGHT, belief, logistic, own_features
+from pdc_sfm.fusion.probability_network import ProbabilityNetwork, final_features, probability_network
 from pdc_sfm.fusion.settings import DensifySettings
 from pdc_sfm.fusion.workspace import DENSE, Workspace
 from pdc_sfm.images import read_image
 from pdc_sfm.scenes.layouts.plain import read_depth
 
-SHARE = 0.15  # of the pixels, drawn by chance, that are fitted to
-STATED = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
+DRAWN = 200_000  # pixels of each scene, by chance: a large one counts no more than a small one
+HIDDEN, STEPS, BATCH, RATE = (24, 12), 4000, 2048, 3e-3  # of the network, and of Adam, whose rate falls to nothing
+STATED = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
 
 
 class KnownScene:
@@ -48,39 +52,56 @@ class KnownScene:
         self.plan = DensePlan(self, self.views, choose_partners(self.views, DensifySettings().partners), (), ())  # type: ignore[arg-type]
         self.made = {view.name: self.workspace.load(GEOMETRIC, view.name) for view in self.views}
         rng = np.random.default_rng(0)
-        self.errors, self.drawn, self.surface = [], [], 0
+        share = DRAWN / sum(made["rho"].size for made in self.made.values())
+        self.truth, self.drawn, self.surface = [], [], 0
         for view in self.views:
             truth, moving = read_depth(folder / "depth" / view.name)
-            depth = 1 / self.made[view.name]["rho"]
-            self.errors.append(np.where(truth > 0, np.abs(depth - truth) / np.maximum(truth, 1e-9), np.inf))
-            self.drawn.append(~moving & (rng.random(truth.shape) < SHARE))
+            self.truth.append(truth)
+            self.drawn.append(~moving & (rng.random(truth.shape) < share))
             self.surface += int((self.drawn[-1] & (truth > 0)).sum())
 
     def load(self, step: str, name: str) -> dict[str, np.ndarray]:
         """As of the workspace."""
         return self.made[name]
 
-    def own(self) -> list[np.ndarray]:
-        keys = ("rho", "gx", "gy", "agreement", "support")
-        return [own_features(*(self.made[view.name][key] for key in keys)) for view in self.views]
+    def own(self) -> tuple[np.ndarray, np.ndarray]:
+        """Features (N, 4) that an image knows alone of the drawn pixels, and which depths are right."""
+        features, right = [], []
+        for view, truth, drawn in zip(self.views, self.truth, self.drawn):
+            made = self.made[view.name]
+            features.append(_own(made)[drawn])
+            right.append(_error(made["rho"], truth)[drawn] < RIGHT)
+        return np.concatenate(features), np.concatenate(right)
 
-    def believe(self, own: list[np.ndarray], weights: np.ndarray) -> None:
-        for view, features in zip(self.views, own):
-            made, picture = self.made[view.name], read_image(self.workspace.images / view.name)
-            made["probability"] = logistic(features, weights)
-            made["belief"] = belief(made["probability"], cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY))
+    def believe(self, weights: np.ndarray) -> None:
+        """Give all images other beliefs."""
+        for view in self.views:
+            made = self.made[view.name]
+            made["probability"] = logistic(_own(made), weights)
+            made["belief"] = belief(made["probability"], self._gray(view.name))
 
-    def seen(self) -> list[np.ndarray]:
-        found = []
+    def seen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Features (N, F) of the drawn pixels that two images agree on, and their errors with what partners say."""
+        features, errors = [], []
         for number, view in enumerate(self.views):
             made = self.made[view.name]
-            depth = see(self.plan, number, made)
-            views = depth.same, depth.through, depth.before
-            found.append(seen_features(made["probability"], made["belief"], *views))
-        return found
+            found = see(self.plan, number, made)
+            drawn = self.drawn[number] & (found.count >= DensifySettings().seen)
+            all_of_it = final_features(made, vars(found), self._gray(view.name), view.intrinsics[0, 0])
+            features.append(all_of_it[drawn])
+            errors.append(_error(found.rho, self.truth[number])[drawn])
+        return np.concatenate(features), np.concatenate(errors)
 
-    def flat(self, maps: list[np.ndarray]) -> np.ndarray:
-        return np.concatenate([part[drawn] for part, drawn in zip(maps, self.drawn)])
+    def _gray(self, name: str) -> np.ndarray:
+        return cv2.cvtColor(read_image(self.workspace.images / name), cv2.COLOR_RGB2GRAY).astype(np.float32)
+
+
+def _own(made: dict[str, np.ndarray]) -> np.ndarray:
+    return own_features(*(made[key] for key in ("rho", "gx", "gy", "agreement", "support")))
+
+
+def _error(rho: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    return np.where(truth > 0, np.abs(1 / rho - truth) / np.maximum(truth, 1e-9), np.inf)
 
 
 def fitted(features: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -98,18 +119,42 @@ def fitted(features: np.ndarray, right: np.ndarray) -> np.ndarray:
     return weights
 
 
-def fit(scenes: list[KnownScene]) -> tuple[np.ndarray, np.ndarray]:
-    right = np.concatenate([scene.flat(scene.errors) < RIGHT for scene in scenes])
-    own = [scene.own() for scene in scenes]
-    own_weights = fitted(np.concatenate([scene.flat(part) for scene, part in zip(scenes, own)]), right)
-    for scene, part in zip(scenes, own):
-        scene.believe(part, own_weights)
-    seen_weights = fitted(np.concatenate([scene.flat(scene.seen()) for scene in scenes]), right)
-    return own_weights, seen_weights
+def fitted_network(features: np.ndarray, right: np.ndarray) -> ProbabilityNetwork:
+    """The network of the largest likelihood, about."""
+    torch.manual_seed(0)
+    mean, deviation = features.mean(0), features.std(0) + 1e-6
+    widths = (features.shape[1], *HIDDEN, 1)
+    linear = [torch.nn.Linear(*sides) for sides in itertools.pairwise(widths)]
+    parts = [part for layer in linear for part in (layer, torch.nn.ReLU())][:-1]
+    network = torch.nn.Sequential(*parts)
+    rows, wanted = torch.tensor((features - mean) / deviation), torch.tensor(right.astype(np.float32))
+    optimizer = torch.optim.Adam(network.parameters(), RATE)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    for _ in range(STEPS):
+        own = torch.randint(0, len(rows), (BATCH,))
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(network(rows[own])[:, 0], wanted[own])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    layers = tuple((layer.weight.detach().numpy().T, layer.bias.detach().numpy()) for layer in linear)
+    return ProbabilityNetwork(mean, deviation, layers)
 
 
-def show(scene: KnownScene, seen_weights: np.ndarray) -> None:
-    stated, errors = logistic(scene.flat(scene.seen()), seen_weights), scene.flat(scene.errors)
+def fit(scenes: list[KnownScene]) -> tuple[np.ndarray, ProbabilityNetwork]:
+    """Weights of what an image knows alone, then the network."""
+    features, right = (np.concatenate(parts) for parts in zip(*(scene.own() for scene in scenes)))
+    own_weights = fitted(features, right)
+    for scene in scenes:
+        scene.believe(own_weights)
+    features, errors = (np.concatenate(parts) for parts in zip(*(scene.seen() for scene in scenes)))
+    return own_weights, fitted_network(features, errors < RIGHT)
+
+
+def show(scene: KnownScene, network: ProbabilityNetwork) -> None:
+    """How true the probability is, and what is found from some of it on (of all surface, whoever sees it)."""
+    features, errors = scene.seen()
+    stated = network(features)
     bins = np.linspace(0, 1, 11)
     parts = [(stated >= low) & (stated < high) for low, high in itertools.pairwise(bins)]
     row = " ".join(f"{stated[own].mean():.2f}:{np.mean(errors[own] < RIGHT):.2f}" for own in parts if own.sum() > 50)
@@ -124,19 +169,18 @@ def show(scene: KnownScene, seen_weights: np.ndarray) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fit", type=Path, nargs="+", required=True, metavar="SCENE")
+    parser.add_argument("--fit", type=Path, nargs="*", default=[], metavar="SCENE")
     parser.add_argument("--test", type=Path, nargs="*", default=[], metavar="SCENE")
+    parser.add_argument("--output", type=Path, help="of the network's weights")
     args = parser.parse_args()
     scenes = [KnownScene(folder) for folder in args.fit]
-    own_weights, seen_weights = fit(scenes)
-    for name, weights in (("OWN_WEIGHTS", own_weights), ("SEEN_WEIGHTS", seen_weights)):
-        print(f"{name} = np.array([{', '.join(f'{weight:.2f}' for weight in weights)}])")
-    for folder in args.test:
-        scene = KnownScene(folder)
-        scene.believe(scene.own(), own_weights)
-        scenes.append(scene)
-    for scene in scenes:
-        show(scene, seen_weights)
+    own_weights, network = fit(scenes) if args.output else (OWN_WEIGHTS, probability_network())
+    if args.output:
+        args.output.write_text(json.dumps(network.to_dict()) + "\n", encoding="utf-8")
+        print(f"OWN_WEIGHTS = np.array([{', '.join(f'{weight:.2f}' for weight in own_weights)}])")
+    for scene in [*scenes, *map(KnownScene, args.test)]:
+        scene.believe(own_weights)
+        show(scene, network)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from pdc_sfm.fusion.depth import GEOMETRIC, DensePlan, covered_of
+from pdc_sfm.fusion.depth import GEOMETRIC, DensePlan, covered_of, gray_of
 from pdc_sfm.fusion.geometry import Transfer, lookup, normals, pixel_grid
-from pdc_sfm.fusion.probability import SEEN_WEIGHTS, logistic, seen_features
+from pdc_sfm.fusion.probability_network import final_features, probability_network
 from pdc_sfm.fusion.settings import DensifySettings
 from pdc_sfm.fusion.workspace import write_map
 
@@ -34,6 +34,7 @@ class SeenDepth:
     through: np.ndarray  # those that see something behind it: it is in the air
     before: np.ndarray  # those that see something before it, which may hide it
     count: np.ndarray  # images that see the surface, itself among them
+    asked: np.ndarray  # partners in whose picture the point lies
 
 
 def check_step(plan: DensePlan, settings: DensifySettings, number: int) -> int:
@@ -41,8 +42,8 @@ def check_step(plan: DensePlan, settings: DensifySettings, number: int) -> int:
     view = plan.views[number]
     made = plan.workspace.load(GEOMETRIC, view.name)
     seen, covered = see(plan, number, made), covered_of(plan, number)
-    features = seen_features(made["probability"], made["belief"], seen.same, seen.through, seen.before)
-    probability = logistic(features, SEEN_WEIGHTS)
+    gray = gray_of(plan, number, view.size)
+    probability = probability_network()(final_features(made, vars(seen), gray, view.intrinsics[0, 0]))
     rho = np.where((probability >= settings.probability) & (seen.count >= settings.seen), seen.rho, 0)
     if covered is not None:
         rho[covered > 0] = 0
@@ -62,7 +63,7 @@ def see(plan: DensePlan, number: int, made: dict[str, np.ndarray]) -> SeenDepth:
     view, rho = plan.views[number], made["rho"]
     x, y = pixel_grid(view.size)
     own_error = made["sigma"] / rho
-    same, through, before = (np.zeros(rho.shape) for _ in range(3))
+    same, through, before, asked = (np.zeros(rho.shape) for _ in range(4))
     count = np.ones(rho.shape, np.int32)
     weight = 1 / made["sigma"].astype(np.float64) ** 2
     total, squares, terms = weight * rho, np.zeros(rho.shape), np.ones(rho.shape)
@@ -86,6 +87,7 @@ def see(plan: DensePlan, number: int, made: dict[str, np.ndarray]) -> SeenDepth:
         same += agrees
         through += belief * (off < -APART)
         before += belief * (off > APART)
+        asked += on
         count += on & (np.abs(off) < SAME)
         more = agrees / np.maximum(rho * np.hypot(their_error, LEAST_ERROR), 1e-12) ** 2
         weight += more
@@ -95,7 +97,8 @@ def see(plan: DensePlan, number: int, made: dict[str, np.ndarray]) -> SeenDepth:
     scatter = np.maximum(squares / terms, 1)  # 1 if the errors are right
     # not less for more views: they were made to agree
     sigma = np.sqrt(terms * scatter / weight)
-    return SeenDepth((total / weight).astype(np.float32), sigma.astype(np.float32), same, through, before, count)
+    mean = (total / weight).astype(np.float32)
+    return SeenDepth(mean, sigma.astype(np.float32), same, through, before, count, asked)
 
 
 def drop_speckles(rho: np.ndarray, size: int) -> np.ndarray:

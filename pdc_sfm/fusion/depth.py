@@ -101,7 +101,7 @@ def geometric_step(plan: DensePlan, number: int) -> None:
     planes = _refined(plan, number, FINE, cost, chosen, planes, rng)
     agreement = planes.agreement(cost)
     best = np.sort(agreement, axis=0)[-BEST:].mean(0).reshape(view.size[::-1])
-    gray = _gray(plan, number, view.size)
+    gray = gray_of(plan, number, view.size)
     found = smooth(*planes.maps(), best, gray)
     rho = np.clip(found.rho, *plan.limits[number])
     probability = logistic(own_features(rho, found.gx, found.gy, best, found.support), OWN_WEIGHTS)
@@ -137,7 +137,7 @@ def _cost(
     others: Sequence[Planes] | None = None,
 ) -> PatchCost:
     size = scaled_size(plan.views[number].size, effort.scale)
-    return PatchCost(_gray(plan, number, size), _partners(plan, number, size, others), _expected(flow, size))
+    return PatchCost(gray_of(plan, number, size), _partners(plan, number, size, others), _expected(flow, size))
 
 
 def _refined(
@@ -200,7 +200,7 @@ def _partners(
         there = plan.views[other]
         scale = size[0] / view.size[0]
         other_size = scaled_size(there.size, scale)
-        gray = _gray(plan, other, other_size)
+        gray = gray_of(plan, other, other_size)
         forward = Transfer.between(view, there, size, other_size)
         if others is None:
             found.append(Partner(gray, forward))
@@ -221,7 +221,8 @@ def covered_of(plan: DensePlan, number: int) -> np.ndarray | None:
     return plan.workspace.load(MASKS, name)["covered"].astype(np.uint8) if there else None
 
 
-def _gray(plan: DensePlan, number: int, size: tuple[int, int]) -> np.ndarray:
+def gray_of(plan: DensePlan, number: int, size: tuple[int, int]) -> np.ndarray:
+    """(h, w) float32 gray levels of an image at a size."""
     image = read_image(plan.workspace.images / plan.views[number].name)
     return resize_image(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), size).astype(np.float32)
 

@@ -1,8 +1,7 @@
-"""The probability that a depth is right, within 2 %: logistic functions of what speaks for it and against it.
+"""The probability that a depth is right, within 2 %, by what its image knows alone: as far as others believe it.
 
-First of what an image knows by itself. Then of that, of what is believed around the pixel where the picture is alike, and of
-what the image's partners say, each as far as it is believed itself: that they see the same surface, that they see through it,
-or that something before it may hide it from them.
+A logistic function, and its mean around the pixel where the picture is alike. What the image's partners say comes in after it
+(probability_network.py).
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ REACH, TIGHT = 2, 0.003  # pixels: neighbors on a plane are counted in 5 x 5, up
 STEP, NEARER = 2, 0.02  # those that lie nearer by this, in 9 x 9: what is around a surface is taken for it
 AVERAGED = 8  # pixels each way, over which belief is averaged
 CONTRAST = 10.0  # gray levels: an edge of less is averaged over (as of patches)
-FEW, UNSURE = 0.1, 0.02  # views and probabilities: less is not told apart
+UNSURE = 0.02  # probability: less is not told apart
 # Weights, the last of 1: fitted by benchmarks/depth_probability.py, whose docstring says on what.
-OWN_WEIGHTS = np.array([3.05, 3.65, 1.12, -1.76, -4.37])
-SEEN_WEIGHTS = np.array([0.19, 1.81, 0.39, -0.18, 0.39, -0.05])
+OWN_WEIGHTS = np.array([1.45, 3.64, 0.85, -1.65, -3.44])
 
 
 def own_features(
@@ -37,18 +35,15 @@ def belief(own: np.ndarray, gray: np.ndarray) -> np.ndarray:
     behind it. The sky around is not believed, and that is told from the roof by the picture. It is a guided filter (He, Sun
     and Tang 2010): within a window, belief is linear in gray; the mean of what all windows say.
     """
-    own, gray = own.astype(np.float32), gray.astype(np.float32)
-    mean, mean_gray = _box(own), _box(gray)
-    slope = (_box(own * gray) - mean * mean_gray) / (_box(gray * gray) - mean_gray**2 + CONTRAST**2)
-    return np.clip(_box(slope) * gray + _box(mean - slope * mean_gray), 0, 1)
+    return np.clip(guided_mean(own, gray, AVERAGED), 0, 1)
 
 
-def seen_features(
-    own: np.ndarray, around: np.ndarray, same: np.ndarray, through: np.ndarray, before: np.ndarray
-) -> np.ndarray:
-    """(h, w, 5): the own probability, that around, views that see the same surface, through it, something before it."""
-    views = (np.log(count + FEW) for count in (same, through, before))
-    return np.stack([_log_odds(own), _log_odds(around), *views], -1)
+def guided_mean(values: np.ndarray, gray: np.ndarray, reach: int) -> np.ndarray:
+    """(h, w) float32: the mean over so many pixels each way, of what is as bright. Not within the limits of the values."""
+    values, gray = values.astype(np.float32), gray.astype(np.float32)
+    mean, mean_gray = _box(values, reach), _box(gray, reach)
+    slope = (_box(values * gray, reach) - mean * mean_gray) / (_box(gray * gray, reach) - mean_gray**2 + CONTRAST**2)
+    return _box(slope, reach) * gray + _box(mean - slope * mean_gray, reach)
 
 
 def logistic(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -56,12 +51,13 @@ def logistic(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return (1 / (1 + np.exp(-(features @ weights[:-1] + weights[-1])))).astype(np.float32)
 
 
-def _box(values: np.ndarray) -> np.ndarray:
-    return cv2.blur(values, (2 * AVERAGED + 1, 2 * AVERAGED + 1), borderType=cv2.BORDER_REPLICATE)
-
-
-def _log_odds(probability: np.ndarray) -> np.ndarray:
+def log_odds(probability: np.ndarray) -> np.ndarray:
+    """Of probabilities, 0 and 1 among them."""
     return np.log((probability + UNSURE) / (1 + UNSURE - probability))
+
+
+def _box(values: np.ndarray, reach: int) -> np.ndarray:
+    return cv2.blur(values, (2 * reach + 1, 2 * reach + 1), borderType=cv2.BORDER_REPLICATE)
 
 
 def _around(

@@ -20,7 +20,7 @@ class DensifySettings:
     max_side: int = 1024  # pixels: longer sides of images are shrunk to this
     partners: int = 8  # other images that the depth of an image is found with
     seen: int = 2  # images that must agree on a point, its own among them
-    probability: float = 0.85  # that a depth is right, within 2 %, from which it is believed: fewer are wrong with more
+    probability: float = 0.8  # that a depth is right, within 2 %, from which it is believed: fewer are wrong with more
     speckle: int = 100  # pixels: patches of depth that are smaller are dropped
     weights: str | None = None  # of the matching network; null: the built-in model
     device: str = AUTO  # of the network; the rest runs on the processor

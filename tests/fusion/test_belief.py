@@ -11,7 +11,8 @@ from pdc_sfm.fusion.depth import GEOMETRIC, DensePlan
 from pdc_sfm.fusion.geometry import Transfer, pixel_grid
 from pdc_sfm.fusion.model_planes import model_planes
 from pdc_sfm.fusion.patches import CHOSEN, Partner, PatchCost
-from pdc_sfm.fusion.probability import OWN_WEIGHTS, SEEN_WEIGHTS, belief, logistic, own_features, seen_features
+from pdc_sfm.fusion.probability import OWN_WEIGHTS, belief, guided_mean, logistic, own_features
+from pdc_sfm.fusion.probability_network import ProbabilityNetwork, final_features, probability_network
 from pdc_sfm.fusion.smoothing import smooth
 from pdc_sfm.fusion.workspace import Workspace
 
@@ -71,14 +72,50 @@ def test_neighbors_on_the_plane_and_nearer_ones_count():
 def test_what_agrees_and_is_supported_is_more_probable():
     rising = [logistic(np.array([value, value, value, 0.0]), OWN_WEIGHTS) for value in (0.0, 0.5, 1.0)]
     assert rising[0] < 0.1 < rising[1] < rising[2]
-    own = np.full((20, 20), 0.6)
-    cases = ((0, 0, 0), (2, 0, 0), (0, 2, 0), (0, 0, 2))  # views that see the same, through it, something before it
-    neither, same, through, hidden = (
-        logistic(seen_features(own, own, *(np.full_like(own, count) for count in views)), SEEN_WEIGHTS)[10, 10]
-        for views in cases
+
+
+def believed(same=0.0, through=0.0, before=0.0):
+    """The probability in the middle of a textured plane that four partners could see, by what they see."""
+    rho, gx, gy = a_plane()
+    made = {"rho": rho, "gx": gx, "gy": gy, "agreement": np.full_like(rho, 0.85), "support": np.full_like(rho, 0.8)}
+    made["probability"] = logistic(
+        own_features(*(made[key] for key in ("rho", "gx", "gy", "agreement", "support"))), OWN_WEIGHTS
     )
-    assert through < neither < same
-    assert hidden > through  # what is hidden from a view may well be there
+    made |= {"belief": made["probability"], "sigma": 0.003 * rho}
+    counts = {"same": same, "through": through, "before": before, "count": 1 + round(same), "asked": 4}
+    views = {key: np.full_like(rho, count) for key, count in counts.items()}
+    gray = np.random.default_rng(0).normal(128, 20, rho.shape)
+    return float(probability_network()(final_features(made, views, gray, 400.0))[15, 15])
+
+
+def test_views_that_see_the_same_make_a_depth_probable():
+    alone = believed()
+    assert alone < 0.5
+    assert min(believed(same=count) for count in (1, 2, 3)) > alone + 0.4
+    assert believed(before=2) < believed(same=1)
+    assert believed(through=2) < believed(same=1)
+
+
+def test_the_network_is_what_was_written_and_takes_maps_and_rows_alike():
+    network = probability_network()
+    again = ProbabilityNetwork.from_dict(network.to_dict())
+    features = np.random.default_rng(1).normal(network.mean, network.deviation, (70, 5, len(network.mean)))
+    found = network(features)
+    assert found.shape == (70, 5)
+    assert np.array_equal(found, again(features))
+    assert np.allclose(found.ravel(), network(features.reshape(350, -1)), atol=1e-6)
+    by_hand = (features[3, 2] - network.mean) / network.deviation
+    for weights, bias in network.layers[:-1]:
+        by_hand = np.maximum(by_hand @ weights + bias, 0)
+    weights, bias = network.layers[-1]
+    assert found[3, 2] == pytest.approx(1 / (1 + np.exp(-(by_hand @ weights + bias)[0])), abs=1e-5)
+
+
+def test_the_mean_around_a_pixel_is_of_what_is_as_bright():
+    gray, values = np.full((60, 60), 220.0), np.zeros((60, 60))
+    gray[:, :30], values[:, :30] = 80, 4.0
+    found = guided_mean(values, gray, 8)
+    assert np.abs(found - values)[20:40, 12:48].max() < 0.1
 
 
 def test_the_sky_beside_a_roof_is_believed_as_the_sky_is():
