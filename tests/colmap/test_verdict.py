@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from pdc_sfm.cli import main as cli
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.mapping import parts
-from pdc_sfm.colmap.mapping.cells import GRID, cell_numbers
+from pdc_sfm.colmap.mapping.coverage_cells import GRID, cell_numbers
 from pdc_sfm.colmap.mapping.evidence import FEWEST_CLOSE, PairEvidence, PairScales, explained_matches, weigh_pairs
 from pdc_sfm.colmap.mapping.links import connected_parts, find_links, proven_parts
 from pdc_sfm.colmap.mapping.parts import check_parts, separate_parts

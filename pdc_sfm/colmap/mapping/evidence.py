@@ -15,7 +15,7 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import rays_of
-from pdc_sfm.colmap.mapping.cells import GRID, cell_numbers
+from pdc_sfm.colmap.mapping.coverage_cells import GRID, cell_numbers
 from pdc_sfm.colmap.mapping.missing import MissingMatches
 from pdc_sfm.colmap.mapping.verification import epipolar_errors, stationary
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pycolmap
 
-from pdc_sfm.colmap.mapping.cells import GRID, cell_numbers
+from pdc_sfm.colmap.mapping.coverage_cells import GRID, cell_numbers
 
 SAME_DEPTH = 0.05  # of the depth: a point there lies on the surface that the image shows, not behind or before it
 SAME_SIDE = np.cos(

@@ -9,7 +9,7 @@ import pycolmap
 
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
 from pdc_sfm.colmap.io.models import ModelSummary, Verdict
-from pdc_sfm.colmap.mapping.cells import GRID
+from pdc_sfm.colmap.mapping.coverage_cells import GRID
 from pdc_sfm.colmap.mapping.evidence import PairEvidence, frame_images
 from pdc_sfm.colmap.mapping.links import (
     MIN_FIT,
