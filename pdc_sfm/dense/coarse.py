@@ -12,27 +12,36 @@ from pdc_sfm.network.constants import made_once
 from pdc_sfm.network.mixture import p_r
 from pdc_sfm.network.warp import pixel_grid
 
-RADIUS = 4.0  # R of P_R, in pixels of the branch: half a cell of level 3
-AGREEMENT = 8.0  # there and back, in pixels of the branch: a cell of level 3
-
 
 def mutual_matches(output: LevelOutput) -> Tensor:
-    """Of pairs, first all one way and then all back, (2, pairs): how many cells of level 3 are expected to be matches that agree
-    both ways.
+    """Of pairs, first all one way and then all back, (2, pairs): how many cells are expected to be matches that agree both ways.
 
-    A sum of probabilities needs no threshold of confidence. Unrelated images hardly agree by chance: a random way there and back
-    ends in its own cell once in 256 times.
+    A sum of probabilities needs no threshold of confidence. Unrelated images hardly agree by chance: of level 3 a random way
+    there and back ends in its own cell once in 256 times.
+    """
+    return mutual_probability(output).sum((1, 2)).view(2, -1)
+
+
+def mutual_probability(output: LevelOutput, masks: Tensor | None = None) -> Tensor:
+    """(2 pairs, h, w), first all one way and then all back: the probability that a cell lies within half a cell of where it is
+    said to lie, if the way back from there ends within a cell of it; else 0.
+
+    Cells beside the masks (2 pairs, h, w), 0 or 1, are no matches, nor are those that lie beside the mask of the other way.
     """
     assert output.log_var is not None  # who asks knows that the network predicts them
     assert output.logits is not None
     flow, (height, width) = output.flow, output.query_size
-    probability = p_r(output.log_var, output.logits, RADIUS)  # (2 pairs, 1, h, w)
+    cell = width / flow.shape[-1]  # pixels of the branch, which is square
+    probability = p_r(output.log_var, output.logits, cell / 2)[:, 0]  # (2 pairs, h, w)
     start = _centers(flow.shape[-2], flow.shape[-1], flow.device, flow.dtype)
     landing = torch.addcmul(start, flow, on_device((2 / width, 2 / height), flow.device)).permute(0, 2, 3, 1)
     turned = flow.roll(len(flow) // 2, 0)
     back = F.grid_sample(turned, landing, mode="nearest", align_corners=False)  # 0 beyond the query: no way back
-    agree = longest_side(flow + back) < AGREEMENT
-    return (probability * agree).sum((1, 2, 3)).view(2, -1)
+    likely = probability * (longest_side(flow + back) < cell)[:, 0]
+    if masks is None:
+        return likely
+    others = masks.roll(len(masks) // 2, 0)[:, None]
+    return likely * masks * F.grid_sample(others, landing, mode="nearest", align_corners=False)[:, 0]
 
 
 @made_once

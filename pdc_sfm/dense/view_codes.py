@@ -11,7 +11,7 @@ together they cost as much as six views, not seventeen.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -147,15 +147,3 @@ def kinds() -> np.ndarray:
 
 def _both_ways(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [*pairs, *((b, a) for a, b in pairs)]
-
-
-def opposite(first: int, second: int) -> tuple[int, int]:
-    """A combination with one image turned by 180 degrees more: what it looks like when it is wrong."""
-    return (first, _UPSIDE_DOWN[second]) if second in _UPSIDE_DOWN else (_UPSIDE_DOWN[first], second)
-
-
-_UPSIDE_DOWN = {
-    n: SHAPES.index(replace(shape, turn=(shape.turn + 180) % 360))
-    for n, shape in enumerate(SHAPES)
-    if shape in (*_PLAIN, *_SHRUNK)
-}

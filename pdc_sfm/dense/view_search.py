@@ -2,8 +2,9 @@
 
 The views of both images are encoded once (`view_codes.py`). A pair compares the coarsest features of some hundred combinations
 of them (`view_evidence.py`), has the coarsest level of the network decide between the best of these, and the next level
-between the best of those. What comes out is a homography, or a turn, by which a whole pass is worth its time. Whether it is,
-the pair itself tells: the same views with one of them upside down are what chance, and the borders of images, find in it.
+between the best of those. What comes out is a homography, or a turn, by which a whole pass is worth its time. At every level
+what counts is the matches that agree both ways: one way the network expects some between any two images, at their borders, in
+the sky, between things that repeat, but there and back they hardly meet by chance.
 """
 
 from __future__ import annotations
@@ -15,27 +16,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pdc_sfm.dense.homography_fit import fit_points
-from pdc_sfm.dense.view_codes import GRID, SHAPES, ViewCodes, encode_coarse, opposite, places
-from pdc_sfm.dense.view_evidence import ViewEvidence, part_at
+from pdc_sfm.dense.view_codes import GRID, SHAPES, ViewCodes, encode_coarse, places
+from pdc_sfm.dense.view_evidence import STANDING, ViewEvidence, part_at
 from pdc_sfm.dense.views import View
 from pdc_sfm.pixels import COARSE_SIDE, grid_points, inside, transform
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from pdc_sfm.dense.estimate import DenseEstimate
     from pdc_sfm.network import ImageCode, LevelOutput, PDCNet
 
 SHORTLIST, QUICK = 16, 4  # combinations that the coarsest level decodes
-# of them that the next level decodes, the last ones only if the first are not mere chance; of a quick search only the first
-HYPOTHESES, FIRST_HYPOTHESES = 5, 2
-# Two measures of how far the best combinations stand out from chance, by their features and by the coarsest level, multiplied:
-# less ends a quick search. 14 zoomed and tilted pairs had 6.4 or more, 28 of unrelated photographs 3 to 16; 4 of those go on.
-LEAST_STANDING = 6.0
-# What the next level expects must be so many times what chance finds, and a homography's cells more. Of the same 14 nine
-# had 43 more than chance or more, one 35, four up to 11; unrelated ones at most 18, which was 7 times as many.
-CHANCE = 2.0
-FEWEST_CELLS = 24  # likely, of 32x32, for a homography
+HYPOTHESES, FIRST_HYPOTHESES = 4, 2  # of them that the next level decodes, and those of a quick search
+# of those that its further passes decode: a related pair has two to five times as many matches after them
+FINAL_HYPOTHESES = 2
+# How far the best combination stands out by its features, times the matches of the coarsest level: less ends a quick search.
+# Of 57 pairs (rooms, made zooms and sides) two had less, of which one is not found anyway; of 55 unrelated ones two thirds.
+LEAST_STANDING = 18.0
+LEAST = 4.0  # matches of the next level after its first pass: a square of two by two; less is not decoded further
+# Matches of the next level, of 32x32, that a whole pass is worth, and likely cells that a homography is fitted to. Of the same
+# pairs those that are found had 27 or more, the unrelated ones up to 16, but for two (54 and 115), which the whole pass ends.
+FEWEST_CELLS = 24
 LIKELY = 0.5  # of lying within half a cell
 RANSAC_THRESHOLD = 4.0  # pixels of the branch, half a cell
 FAR_ZOOM, FAR_TURN = 1.7, 25.0  # along any direction; degrees: beyond them a pass finds only a part
@@ -46,28 +46,31 @@ Shapes = tuple[int, int]  # of both images, numbers of `SHAPES`
 
 @dataclass(frozen=True)
 class ViewHypothesis:
-    """What the 256x256 branch finds between two views."""
+    """What the 256x256 branch finds between two views, of the part of the first image that has no match yet."""
 
     views: tuple[View, View]
-    there: np.ndarray  # (n, n, 2): where the cells of the first lie in the second, pixel indices
-    confidence: np.ndarray  # (n, n): of lying within half a cell; 0 where one of them is not on its image
+    output: LevelOutput  # both ways
+    likely: np.ndarray  # (2, n, n): the probability of a match that agrees both ways, of the cells of both views
+
+    @property
+    def expected(self) -> float:
+        """Matches, on average of both ways."""
+        return float(self.likely.sum()) / 2
 
     @functools.cached_property
-    def originals(self) -> np.ndarray:
-        """(n, n, 2): the cells in the first image."""
-        return places(self.views[0], len(self.there))
+    def covered(self) -> float:
+        """The share of the images that they cover, on average: a magnified view has more cells for the same."""
+        parts = [view.cell_areas(likely.shape) for view, likely in zip(self.views, self.likely)]
+        return float(np.mean([(likely * part).sum() for likely, part in zip(self.likely, parts)]))
 
-    def expected(self, unmatched: np.ndarray) -> float:
-        """Matches, of the part of the first image (h, w) bool that has none yet."""
-        return float((self.confidence * part_at(unmatched, self.originals, self.views[0])).sum())
-
-    def homography(self, unmatched: np.ndarray) -> np.ndarray | None:
-        """image1_from_image0 (3, 3) that its likely cells of that part agree on; None if they do not."""
-        chosen = (self.confidence > LIKELY) & part_at(unmatched, self.originals, self.views[0])
+    def homography(self) -> np.ndarray | None:
+        """image1_from_image0 (3, 3) that its likely cells agree on; None if they do not."""
+        chosen = self.likely[0] > LIKELY
         if chosen.sum() < FEWEST_CELLS:
             return None
-        here = grid_points((len(self.there),) * 2, self.views[0].size)
-        found = fit_points(here[chosen], self.there[chosen], FEWEST_CELLS, RANSAC_THRESHOLD)
+        here = grid_points(chosen.shape, self.views[0].size)
+        there = here + self.output.flow[0].permute(1, 2, 0).cpu().numpy()
+        found = fit_points(here[chosen], there[chosen], FEWEST_CELLS, RANSAC_THRESHOLD)
         return None if found is None else self.placed(found[0])
 
     def placed(self, second_from_first: np.ndarray) -> np.ndarray:
@@ -94,81 +97,67 @@ class ViewSearch:
         self._codes: dict[tuple[int, bytes], ImageCode] = {}
 
     def propose(
-        self, unmatched: np.ndarray, known: np.ndarray | None = None, quick: bool = False, whole: bool = False
+        self,
+        unmatched: np.ndarray,
+        known: np.ndarray | None = None,
+        quick: bool = False,
+        whole: bool = False,
+        seen: bool = False,
     ) -> Proposal | None:
         """The way to see the pair that shows most of the part of image0, (h, w) bool, that has no match yet.
 
         `known` is a homography that may show more than it has shown so far. A `quick` search decodes few combinations: most pairs
-        it ends in milliseconds. One of `whole` images turns and squeezes them, and does without windows. None: nothing stands out
-        from chance.
+        it ends in milliseconds. One of `whole` images turns and squeezes them, and does without windows. A pair that
+        was `seen` as it is is not proposed to be seen so again. None: nothing stands out from chance.
         """
         shown = self.evidence.shown(unmatched)
         pairs, standing = self.evidence.shortlist(shown, QUICK if quick else SHORTLIST, whole)
-        if not pairs:
+        if quick and standing < STANDING:
             return None
-        found, chance = (self._expected(some, shown) for some in (pairs, [opposite(*pair) for pair in pairs]))
-        if quick and standing * found.max() < LEAST_STANDING * max(chance.mean(), 1.0):
+        matches = self._matches(pairs, shown)
+        if quick and standing * matches.max() < LEAST_STANDING:
             return None
-        best = [pairs[n] for n in np.argsort(chance - found)[: FIRST_HYPOTHESES if quick else HYPOTHESES]]
-        hypotheses = self._confirmed(best, unmatched, known)
-        if not hypotheses:
-            return None
-        hypothesis, shapes = max(hypotheses, key=lambda entry: entry[0].expected(unmatched))
-        return self._refined(hypothesis, unmatched, shapes)
-
-    def _confirmed(
-        self, pairs: list[Shapes], unmatched: np.ndarray, known: np.ndarray | None
-    ) -> list[tuple[ViewHypothesis, Shapes | None]]:
-        """The hypotheses of some combinations, and of a known homography, that stand out from chance.
-
-        None, if the first are nothing but chance.
-        """
+        ranked = [pairs[n] for n in np.argsort(-matches) if pairs[n] != (0, 0) or not seen]
         hypotheses: list[tuple[ViewHypothesis, Shapes | None]] = []
         if known is not None:
-            hypotheses.append((self._through(self._shaped(0, 0), known), None))
-        for n, pair in enumerate(pairs):
-            best = max((hypothesis.expected(unmatched) for hypothesis, _ in hypotheses), default=0.0)
-            if n >= FIRST_HYPOTHESES and best < FEWEST_CELLS / 2:
-                break
-            hypotheses.append((self._shaped_hypothesis(pair), pair))
-        if all(hypothesis.expected(unmatched) <= FEWEST_CELLS for hypothesis, _ in hypotheses):
-            return []  # whatever chance finds
-        chance = max(self._shaped_hypothesis(opposite(*pairs[0])).expected(unmatched), 1.0)
-        return [entry for entry in hypotheses if entry[0].expected(unmatched) > CHANCE * chance + FEWEST_CELLS]
+            hypotheses.append((self._through(self._shaped(0, 0), known, unmatched), None))
+        for pair in ranked[: FIRST_HYPOTHESES if quick else HYPOTHESES]:
+            hypotheses.append((self._hypothesis(*self._shown(pair), unmatched), pair))
+        hypotheses = sorted(hypotheses, key=_covered, reverse=True)[:FINAL_HYPOTHESES]
+        further = [(self._finished(one, unmatched), pair) for one, pair in hypotheses if one.expected >= LEAST]
+        likely = [entry for entry in further if entry[0].expected >= FEWEST_CELLS]
+        return self._refined(*max(likely, key=_covered), unmatched) if likely else None
 
-    def _refined(self, hypothesis: ViewHypothesis, unmatched: np.ndarray, shapes: Shapes | None) -> Proposal:
+    def _refined(self, hypothesis: ViewHypothesis, shapes: Shapes | None, unmatched: np.ndarray) -> Proposal:
         """The homography of a hypothesis, if the pair seen through it shows more."""
-        expected, homography = hypothesis.expected(unmatched), hypothesis.homography(unmatched)
+        homography = hypothesis.homography()
         if homography is not None:
-            through = self._through(hypothesis.views[0], homography).expected(unmatched)
-            if through >= expected:
-                return Proposal(homography, None, through)
+            through = self._finished(self._through(hypothesis.views[0], homography, unmatched), unmatched)
+            if through.covered >= hypothesis.covered:
+                return Proposal(homography, None, through.expected)
         turn = None
         if shapes is not None and {SHAPES[n].zoom for n in shapes} == {1.0}:
             turn = SHAPES[shapes[1]].turn - SHAPES[shapes[0]].turn
-        return Proposal(hypothesis.placed(np.eye(3)), turn, expected)
+        return Proposal(hypothesis.placed(np.eye(3)), turn, hypothesis.expected)
 
     # --- the coarsest level ------------------------------------------------------------------------------------------
 
-    def _expected(self, pairs: list[Shapes], shown: np.ndarray) -> np.ndarray:
-        """(N,): the matches that the coarsest level expects between views, of shown cells, on the other image."""
+    def _matches(self, pairs: list[Shapes], shown: np.ndarray) -> np.ndarray:
+        """(N,): the matches that the coarsest level expects between views, of shown cells, on average of both ways."""
         import torch
 
+        from pdc_sfm.dense.coarse import mutual_probability
         from pdc_sfm.network import ImageCode
 
         side = (COARSE_SIDE, COARSE_SIDE)
         numbers = torch.tensor(pairs).T
+        masks = np.concatenate((shown[numbers[0]], self.evidence.on_second[numbers[1]])).reshape(-1, GRID, GRID)
         with torch.inference_mode():
-            maps = [code.maps(int(n.max()) + 1)[n.to(self.device)] for code, n in zip(self.codes, numbers)]
-            batch = [ImageCode({4: x.float()}, {}, side, side) for x in maps]
-            output = self.network.decode(batch[0], batch[1], last_level=4)[-1]
-            likely = _likely(output).flatten(1).cpu().numpy()
-            flow = output.flow.flatten(2).mT.cpu().numpy()  # (N, cells, 2)
-        there = grid_points((GRID, GRID), side).reshape(-1, 2) + flow
-        columns, rows = np.moveaxis(np.floor((there + 0.5) * GRID / COARSE_SIDE).clip(-1, GRID), -1, 0).astype(int)
-        beside = np.pad(self.evidence.on_second.reshape(-1, GRID, GRID), ((0, 0), (1, 1), (1, 1)))
-        lands = beside[numbers[1][:, None], rows + 1, columns + 1]
-        return (likely * shown[numbers[0]] * lands).sum(1)
+            maps = [code.maps(int(n.max()) + 1)[n.to(self.device)].float() for code, n in zip(self.codes, numbers)]
+            there, back = (ImageCode({4: torch.cat(some)}, {}, side, side) for some in (maps, maps[::-1]))
+            output = self.network.decode(there, back, last_level=4)[-1]
+            likely = mutual_probability(output, torch.from_numpy(masks).to(output.flow))
+        return likely.sum((1, 2)).view(2, -1).mean(0).cpu().numpy()
 
     # --- the next level ----------------------------------------------------------------------------------------------
 
@@ -182,33 +171,44 @@ class ViewSearch:
             self._codes[key] = encode_coarse(self.network, [view], self.device)
         return self._codes[key]
 
-    def _shaped_hypothesis(self, pair: Shapes) -> ViewHypothesis:
-        return self._hypothesis(self._shaped(0, pair[0]), self._shaped(1, pair[1]))
+    def _shown(self, pair: Shapes) -> tuple[View, View]:
+        return self._shaped(0, pair[0]), self._shaped(1, pair[1])
 
-    def _through(self, view: View, homography: np.ndarray) -> ViewHypothesis:
-        return self._hypothesis(view, self.codes[1].view.seen_from(view, homography))
+    def _through(self, view: View, homography: np.ndarray, unmatched: np.ndarray) -> ViewHypothesis:
+        return self._hypothesis(view, self.codes[1].view.seen_from(view, homography), unmatched)
 
-    def _hypothesis(self, first: View, second: View) -> ViewHypothesis:
+    def _finished(self, begun: ViewHypothesis, unmatched: np.ndarray) -> ViewHypothesis:
+        """A hypothesis after all passes of the level."""
+        return self._hypothesis(*begun.views, unmatched, begun.output)
+
+    def _hypothesis(
+        self, first: View, second: View, unmatched: np.ndarray, start: LevelOutput | None = None
+    ) -> ViewHypothesis:
+        """After the first pass of the level, or after all if it has begun."""
         import torch
 
+        from pdc_sfm.dense.coarse import mutual_probability
+        from pdc_sfm.network import LevelOutput
+
+        starts = [None, None] if start is None else [start.take([0]), start.take([1])]
+        codes = self._code(first), self._code(second)
         with torch.inference_mode():
-            codes = [self._code(view) for view in (first, second)]
-            output = self.network.decode(codes[0], codes[1], last_level=3, passes=1)[-1]
-            likely = _likely(output)[0].cpu().numpy()
-            flow = output.flow[0].permute(1, 2, 0).cpu().numpy()
-        cells = len(flow)
-        there = grid_points((cells, cells), first.size) + flow
-        lands = transform(there, second.original_from_view)
-        valid = inside(there, second.size) & inside(lands, second.original_size)
-        valid &= np.isfinite(places(first, cells)).all(-1)
-        return ViewHypothesis((first, second), there, np.where(valid, likely, 0))
+            found: list[LevelOutput] = []
+            for pair, begun in zip((codes, codes[::-1]), starts):
+                outputs = self.network.decode(*pair, last_level=3, passes=None if begun else 1, coarse=begun)
+                last = outputs[-1] if outputs else begun  # none: the first pass was the last
+                assert last is not None
+                found.append(last)
+            output = LevelOutput.cat(found)
+            cells = output.flow.shape[-1]
+            places0, places1 = places(first, cells), places(second, cells)
+            masks = np.stack((part_at(unmatched, places0, first), np.isfinite(places1).all(-1)))
+            likely = mutual_probability(output, torch.from_numpy(masks).to(output.flow))
+        return ViewHypothesis((first, second), output, likely.cpu().numpy())
 
 
-def _likely(output: LevelOutput) -> Tensor:
-    """(B, h, w): the probability of lying within half a cell."""
-    from pdc_sfm.dense.confidence import confidence_map
-
-    return confidence_map(None, output.log_var, output.logits, COARSE_SIDE / output.flow.shape[-1] / 2)[:, 0]
+def _covered(entry: tuple[ViewHypothesis, Shapes | None]) -> float:
+    return entry[0].covered
 
 
 def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pdc_sfm.images import resize_image
-from pdc_sfm.pixels import MIN_SIDE, Size, rescale_matrix, transform
+from pdc_sfm.pixels import MIN_SIDE, Size, grid_points, rescale_matrix, transform
 
 OUTSIDE = (0.485, 0.456, 0.406)  # the network's mean color, its zero: what a view shows beyond the image
 FINER = 1.2  # source pixels a pixel up to which averaging would only blur: bilinear reading skips none below 2
@@ -101,6 +101,13 @@ class View:
         """This image warped to another view's frame by a homography between the original images' pixels."""
         original_from_view = query_from_reference @ reference.original_from_view
         return replace(self, size=reference.size, original_from_view=original_from_view)
+
+    def cell_areas(self, shape: tuple[int, ...]) -> np.ndarray:
+        """(h, w): of the cells of a grid over the view, in parts of the image."""
+        rows, columns = shape
+        points = grid_points((columns, rows), self.size).reshape(-1, 2)
+        areas = np.abs(np.linalg.det(jacobian(self.original_from_view, points))).reshape(rows, columns)
+        return areas * np.prod(self.size) / (rows * columns) / np.prod(self.original_size)
 
     @functools.cached_property
     def is_whole(self) -> bool:

@@ -8,7 +8,7 @@ import torch
 from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import search
-from pdc_sfm.dense.view_codes import SHAPES, WHOLE, ViewCodes, combinations, encode_coarse, opposite
+from pdc_sfm.dense.view_codes import SHAPES, WHOLE, ViewCodes, combinations, encode_coarse
 from pdc_sfm.dense.view_evidence import compare
 from pdc_sfm.dense.view_search import ViewSearch, is_far
 from pdc_sfm.dense.views import SQUEEZED, Shape, View
@@ -255,13 +255,15 @@ def test_of_all_combinations_those_that_match_stand_out():
     unit = torch.nn.functional.normalize(torch.randn(4, 16, 64), dim=1)
     shuffled = unit[1][:, torch.randperm(64)]
     maps = torch.stack((unit[2], shuffled, torch.ones(16, 64) / 4))
-    pairs = torch.tensor([[n, m] for n in range(2) for m in range(3)])
+    pairs = np.array([[n, m] for m in range(3) for n in range(2)])[::-1].copy()
     counts, partner = compare(unit[:2], maps, pairs)
-    found = counts.sum(1).view(2, 3)
+    found = torch.zeros(2, 3)
+    found[pairs[:, 0], pairs[:, 1]] = counts.sum(1)  # in the order of the pairs, whatever that is
     assert found[1, 1] > 5 * max(found[0, 0], found[0, 1], found[1, 0])
     assert (found[:, 2] == 0).all()  # nothing stands out where all is the same
-    there = partner[4][counts[4] > 0]
-    np.testing.assert_allclose(shuffled[:, there], unit[1][:, counts[4] > 0])
+    right = int(np.flatnonzero((pairs == 1).all(1))[0])
+    there = partner[right][counts[right] > 0]
+    np.testing.assert_allclose(shuffled[:, there], unit[1][:, counts[right] > 0])
 
 
 def test_one_of_two_images_is_turned_and_the_other_stays():
@@ -269,11 +271,6 @@ def test_one_of_two_images_is_turned_and_the_other_stays():
     pairs = combinations()
     assert (turns[pairs] == 0).any(1).all()
     assert len(np.unique(pairs, axis=0)) == len(pairs)
-    known = {tuple(pair) for pair in pairs.tolist()}
-    for pair in known:
-        first, second = opposite(*pair)
-        assert (turns[second] - turns[first] - turns[pair[1]] + turns[pair[0]]) % 360 == 180
-        assert opposite(first, second) == pair
 
 
 def test_a_view_on_a_canvas_is_squeezed_then_turned_about_its_place():

@@ -50,18 +50,14 @@ def search_views(
     search = ViewSearch(estimator.network, (estimator.views(image0), estimator.views(image1)), estimator.device)
     if quick and estimator.sure(first[0]).any() and search.evidence.is_upright():
         return first
-    found = list(first)
+    found, seen = list(first), bool(estimator.sure(first[0]).any())
     known, unmatched = _known(estimator, directions, first), np.ones((SQUARES, SQUARES), bool)
     for _ in range(ROUNDS):
-        proposal = search.propose(unmatched, known, quick, estimator.settings.windows is False)
-        if proposal is None:
+        proposal = search.propose(unmatched, known, quick, estimator.settings.windows is False, seen)
+        more = None if proposal is None else _passed(estimator, directions, found, proposal)
+        if more is None:
             break
-        if proposal.turn != 0 or not estimator.sure(found[0]).any():  # else it is what the first passes saw
-            more = _passed(estimator, directions, found, proposal)
-            if more is None:
-                break
-            found = more
-        known = None
+        found, known = more, None
         left = [_unmatched(estimator.sure(one)) for one in found]
         if min(part.mean() for part in left) < REMAINING:
             break
