@@ -30,11 +30,11 @@ HYPOTHESES, FIRST_HYPOTHESES = 4, 2  # of them that the next level decodes, and 
 # of those that its further passes decode: a related pair has two to five times as many matches after them
 FINAL_HYPOTHESES = 2
 # How far the best combination stands out by its features, times the matches of the coarsest level: less ends a quick search.
-# Of 57 pairs (rooms, made zooms and sides) two had less, of which one is not found anyway; of 55 unrelated ones two thirds.
+# Chosen with 57 pairs (rooms, made zooms and sides), of which three had less, and 55 unrelated ones, about two thirds, in view.
 LEAST_STANDING = 18.0
 LEAST = 4.0  # matches of the next level after its first pass: a square of two by two; less is not decoded further
-# Matches of the next level, of 32x32, that a whole pass is worth, and likely cells that a homography is fitted to. Of the same
-# pairs those that are found had 27 or more, the unrelated ones up to 16, but for two (54 and 115), which the whole pass ends.
+# Matches of the next level, of 32x32, that a whole pass is worth, and likely cells that a homography is fitted to. Of the
+# weakest of the same pairs right ones had 27 or more, unrelated ones up to 16, but for two (54 and 115): not held out.
 FEWEST_CELLS = 24
 LIKELY = 0.5  # of lying within half a cell
 RANSAC_THRESHOLD = 4.0  # pixels of the branch, half a cell
