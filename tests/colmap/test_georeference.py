@@ -127,6 +127,18 @@ def test_two_axes_exchanged_in_a_frame_of_ones_own_are_noticed(tmp_path):
     assert "two axes (or the sign of one) are exchanged" in found.doubts[0]
 
 
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_axes_exchanged_at_one_height_leave_the_photographs_upside_down(tmp_path, exchanged):
+    centers, looks = walk()
+    centers[:, 2] = 1.7
+    places = {
+        f"{k}.jpg": (y, x, z) if exchanged else (x, y, z) for k, (x, y, z) in enumerate(centers.tolist(), start=1)
+    }
+    found = georeference(model_of(centers, looks), tmp_path, Positions(places, {}, False, "xyz.csv"))
+    assert any("upside down" in remark for remark in found.remarks) == exchanged
+    assert not found.doubts  # a frame whose z points down looks the same
+
+
 def test_half_of_the_images_without_position(tmp_path):
     centers, looks = walk()
     model, given = model_of(centers, looks), positions_of(centers, 0.2)

@@ -26,6 +26,9 @@ UNKNOWN = 1000.0  # metres: sigma of an unknown altitude, larger than any map, s
 MAX_SCALE_SIGMA = 0.2  # relative: at five sigmas the scale could then be zero
 MIN_AGREEING = 0.5  # of the places: with fewer, the majority contradicts the map
 MAX_WRONG = 0.2  # of the places: single receivers fail now and then; if more are off, the map itself may be wrong
+UPSIDE_DOWN = (
+    0.5  # mean of the z of what is down in a photograph, 1 if all are held level in a frame whose z points down
+)
 BETTER = 0.5  # of the median residual: exchanged axes must halve it, as noise in the fit does not
 RIG_SIGMA = 0.002  # relative, of the scale from a calibrated rig: a millimetre of a baseline of half a metre
 MOST_NAMED = 5  # positions in one line
@@ -174,7 +177,16 @@ class _Job:
             if again is not None:
                 fit = again
                 self._move(fit.similarity)
+        if not positions.geographic and self._hangs():
+            self.remarks.append(
+                f"in the frame of the {what} most photographs are upside down (z points down): if z is up there, two axes, "
+                "or the sign of one, are exchanged"
+            )
         return self._tell(fit, places, names, world, what)
+
+    def _hangs(self) -> bool:
+        """Whether photographs, as they were held, show -z above: cameras at one height fit positions of exchanged axes so."""
+        return float(held_axes(self.model, self.ids, self.images).down[:, 2].mean()) > UPSIDE_DOWN
 
     def _places(self, positions: Positions, target: np.ndarray) -> Places:
         """Camera centers as the model has them now, and where they are said to be."""
