@@ -28,7 +28,7 @@ from pdc_sfm.fusion.checks import see
 from pdc_sfm.fusion.depth import GEOMETRIC, DensePlan
 from pdc_sfm.fusion.partners import choose_partners
 from pdc_sfm.fusion.probability import OWN_WEIGHTS, RIGHT, belief, logistic, own_features
-from pdc_sfm.fusion.probability_network import ProbabilityNetwork, final_features, probability_network
+from pdc_sfm.fusion.probability_network import ProbabilityNetwork, final_features, probability_network, signs
 from pdc_sfm.fusion.settings import DensifySettings
 from pdc_sfm.fusion.workspace import DENSE, Workspace
 from pdc_sfm.images import read_image
@@ -119,26 +119,48 @@ def fitted(features: np.ndarray, right: np.ndarray) -> np.ndarray:
     return weights
 
 
+class Monotone(torch.nn.Module):
+    """A network whose answer grows with features of sign 1 and falls with those of sign -1.
+
+    Weights behind the first layer are positive, and so are those of signed features in it, times their sign.
+    """
+
+    def __init__(self, signs: np.ndarray):
+        super().__init__()
+        self.signs = torch.tensor(signs, dtype=torch.float32)
+        widths = (len(signs), *HIDDEN, 1)
+        self.linear = torch.nn.ModuleList(torch.nn.Linear(*sides) for sides in itertools.pairwise(widths))
+
+    def weights(self) -> list[torch.Tensor]:
+        """As they are used, (out, in)."""
+        first, *others = (layer.weight for layer in self.linear)
+        return [torch.where(self.signs == 0, first, self.signs * first.abs()), *(weight.abs() for weight in others)]
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        for number, (weight, layer) in enumerate(zip(self.weights(), self.linear)):
+            values = torch.nn.functional.linear(values if number == 0 else torch.tanh(values), weight, layer.bias)
+        return values[:, 0]
+
+
 def fitted_network(features: np.ndarray, right: np.ndarray) -> ProbabilityNetwork:
     """The network of the largest likelihood, about."""
     torch.manual_seed(0)
     mean, deviation = features.mean(0), features.std(0) + 1e-6
-    widths = (features.shape[1], *HIDDEN, 1)
-    linear = [torch.nn.Linear(*sides) for sides in itertools.pairwise(widths)]
-    parts = [part for layer in linear for part in (layer, torch.nn.ReLU())][:-1]
-    network = torch.nn.Sequential(*parts)
+    network = Monotone(signs())
     rows, wanted = torch.tensor((features - mean) / deviation), torch.tensor(right.astype(np.float32))
     optimizer = torch.optim.Adam(network.parameters(), RATE)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
     for _ in range(STEPS):
         own = torch.randint(0, len(rows), (BATCH,))
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(network(rows[own])[:, 0], wanted[own])
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(network(rows[own]), wanted[own])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         schedule.step()
-    layers = tuple((layer.weight.detach().numpy().T, layer.bias.detach().numpy()) for layer in linear)
-    return ProbabilityNetwork(mean, deviation, layers)
+    layers = zip(network.weights(), network.linear)
+    return ProbabilityNetwork(
+        mean, deviation, tuple((weight.detach().numpy().T, layer.bias.detach().numpy()) for weight, layer in layers)
+    )
 
 
 def fit(scenes: list[KnownScene]) -> tuple[np.ndarray, ProbabilityNetwork]:

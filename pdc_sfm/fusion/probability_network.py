@@ -27,6 +27,25 @@ OWN = ("agreement", "support", "flat", "nearer")
 VIEWS = ("same", "through", "before")
 MEAN_NEAR = ("agreement", "support", "nearer", "same", "through", "sigma")
 MEAN_WIDE = ("agreement", "support", "same", "through")
+MEANS = tuple((key, reach) for keys, reach in ((MEAN_NEAR, NEAR), (MEAN_WIDE, WIDE)) for key in keys)
+FEATURES = (
+    *OWN,
+    *VIEWS,
+    "count",
+    "asked",
+    "own",
+    "belief",
+    "sigma",
+    "slope",
+    "texture",
+    *(f"{k}_{r}" for k, r in MEANS),
+)
+# More of these makes a depth more probable (1) or less (-1), whatever the others are; what is not here may do either.
+SIGNS = {"agreement": 1, "support": 1, "flat": 1, "same": 1, "count": 1, "own": 1, "belief": 1} | {
+    "nearer": -1,
+    "through": -1,
+    "sigma": -1,
+}
 
 
 def final_features(
@@ -44,9 +63,13 @@ def final_features(
     gray = gray.astype(np.float32)
     side = (TEXTURE, TEXTURE)
     found["texture"] = 0.5 * np.log(1 + np.maximum(cv2.blur(gray * gray, side) - cv2.blur(gray, side) ** 2, 0))
-    for keys, reach in ((MEAN_NEAR, NEAR), (MEAN_WIDE, WIDE)):
-        found |= {f"{key}_{reach}": guided_mean(found[key], gray, reach) for key in keys}
-    return np.stack([part.astype(np.float32) for part in found.values()], -1)
+    found |= {f"{key}_{reach}": guided_mean(found[key], gray, reach) for key, reach in MEANS}
+    return np.stack([found[name].astype(np.float32) for name in FEATURES], -1)
+
+
+def signs() -> np.ndarray:
+    """(F,): 1, -1 or 0 of every feature, as of `SIGNS`; a mean has that of what is averaged."""
+    return np.array([SIGNS.get(name.split("_")[0], 0) for name in FEATURES])
 
 
 @dataclass(frozen=True)
@@ -69,7 +92,7 @@ class ProbabilityNetwork:
         for number, (weights, bias) in enumerate(self.layers):
             values = values @ weights + bias
             if number + 1 < len(self.layers):
-                values = np.maximum(values, 0)
+                values = np.tanh(values)
         return (1 / (1 + np.exp(-np.clip(values[..., 0], -30, 30)))).astype(np.float32)
 
     def to_dict(self) -> dict[str, Any]:

@@ -420,5 +420,5 @@ def test_a_link_whose_sides_see_one_place_and_do_not_match_there_is_denied_and_n
 
 @pytest.mark.parametrize(("missed", "denied"), [(99, False), (101, True)])
 def test_a_few_cells_that_do_not_match_deny_nothing(missed, denied):
-    (link,) = find_links(range(2), [unmatched(0, 1, 250, missed)])
+    (link,) = find_links(range(2), [unmatched(0, 1, 200, missed)])
     assert link.is_denied == denied

@@ -12,7 +12,7 @@ from pdc_sfm.fusion.geometry import Transfer, pixel_grid
 from pdc_sfm.fusion.model_planes import model_planes
 from pdc_sfm.fusion.patches import CHOSEN, Partner, PatchCost
 from pdc_sfm.fusion.probability import OWN_WEIGHTS, belief, guided_mean, logistic, own_features
-from pdc_sfm.fusion.probability_network import ProbabilityNetwork, final_features, probability_network
+from pdc_sfm.fusion.probability_network import FEATURES, ProbabilityNetwork, final_features, probability_network, signs
 from pdc_sfm.fusion.smoothing import smooth
 from pdc_sfm.fusion.workspace import Workspace
 
@@ -90,10 +90,23 @@ def believed(same=0.0, through=0.0, before=0.0):
 
 def test_views_that_see_the_same_make_a_depth_probable():
     alone = believed()
-    assert alone < 0.5
-    assert min(believed(same=count) for count in (1, 2, 3)) > alone + 0.4
+    assert alone < believed(same=1) < believed(same=2) < believed(same=3)
+    assert alone < 0.8 < believed(same=3)  # the default keeps what another image confirms
     assert believed(before=2) < believed(same=1)
-    assert believed(through=2) < believed(same=1)
+    assert believed(through=2) <= believed(through=1) <= alone
+    assert believed(same=2, through=1) < believed(same=2)
+
+
+def test_the_network_follows_the_sign_of_what_speaks_for_a_depth_or_against_it():
+    network = probability_network()
+    rng = np.random.default_rng(2)
+    features = rng.normal(network.mean, network.deviation, (500, len(network.mean)))
+    assert {-1, 0, 1} == set(signs().tolist())
+    for number in np.flatnonzero(signs()):
+        more = features.copy()
+        more[:, number] += network.deviation[number] * rng.uniform(0, 2, len(more))
+        change = signs()[number] * (network(more) - network(features))
+        assert change.min() > -1e-6, FEATURES[number]
 
 
 def test_the_network_is_what_was_written_and_takes_maps_and_rows_alike():
@@ -106,7 +119,7 @@ def test_the_network_is_what_was_written_and_takes_maps_and_rows_alike():
     assert np.allclose(found.ravel(), network(features.reshape(350, -1)), atol=1e-6)
     by_hand = (features[3, 2] - network.mean) / network.deviation
     for weights, bias in network.layers[:-1]:
-        by_hand = np.maximum(by_hand @ weights + bias, 0)
+        by_hand = np.tanh(by_hand @ weights + bias)
     weights, bias = network.layers[-1]
     assert found[3, 2] == pytest.approx(1 / (1 + np.exp(-(by_hand @ weights + bias)[0])), abs=1e-5)
 
