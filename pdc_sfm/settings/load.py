@@ -33,7 +33,7 @@ def load_settings(
         key, equals, text = word.partition("=")
         if not equals or not key:
             raise SettingsError(f"'{word}' is not a setting: write key=value, for example {_example(cls)}")
-        _merge(values, _nest(key.split("."), Word(text)))
+        _merge(values, _nest(_whole_name(cls, key.split(".")), Word(text)))
     for old in old_words(values):
         logger.warning("setting %s is now called %s: the old word goes with the next version", old, RENAMED[old])
     return from_dict(cls, values, default=default)
@@ -59,6 +59,28 @@ def from_dict(cls: type[T], values: Mapping[str, Any], where: str = "", default:
         else:
             arguments[key] = _convert(value, hints[key], name)
     return cls(**arguments) if default is None else dataclasses.replace(default, **arguments)
+
+
+def _whole_name(cls: type, keys: list[str]) -> list[str]:
+    """The name of a setting whose outer groups may be left out: in `map` camera.mode is reconstruction.camera.mode."""
+    if keys[0] in typing.get_type_hints(cls) or keys[0] in RENAMED:
+        return keys
+    found = [[*groups, *keys] for groups in _groups_with(cls, keys)]
+    if len(found) > 1 or (found and len(keys) == 1):  # one word alone says too little to be taken for another
+        raise UnknownSettingError(".".join(keys), "write " + " or ".join(map(".".join, found)))
+    return found[0] if found else keys
+
+
+def _groups_with(cls: type, keys: list[str]) -> list[list[str]]:
+    """Names of the groups of a settings class in which a setting of this name stands."""
+    hints = {name: hint for name, hint in typing.get_type_hints(cls).items() if dataclasses.is_dataclass(hint)}
+    here = [[name] for name, hint in hints.items() if _has(hint, keys)]
+    return here + [[name, *more] for name, hint in hints.items() for more in _groups_with(hint, keys)]  # type: ignore[arg-type]
+
+
+def _has(cls: Any, keys: list[str]) -> bool:
+    hint = typing.get_type_hints(cls).get(keys[0])
+    return hint is not None and (len(keys) == 1 or (dataclasses.is_dataclass(hint) and _has(hint, keys[1:])))
 
 
 def _nest(keys: list[str], value: Any) -> dict[str, Any]:

@@ -110,3 +110,38 @@ def test_an_old_word_works_and_names_the_new_one(target, word, today, caplog):
     new = f"{before.rpartition('.')[0]}.{today}".lstrip(".")
     assert load_settings(cls, None, [word]) == load_settings(cls, None, [new if "=" in today else f"{new}={value}"])
     assert f"is now called {today}:" in caplog.text
+
+
+@dataclass(frozen=True)
+class Lens:
+    kind: str = "round"
+    zoom: float = 1.0
+
+
+@dataclass(frozen=True)
+class Body:
+    lens: Lens = field(default_factory=Lens)
+    weight: int = 3
+
+
+@dataclass(frozen=True)
+class Shop:
+    body: Body = field(default_factory=Body)
+    spare: Lens = field(default_factory=Lens)
+
+
+def test_outer_groups_may_be_left_out():
+    assert load_settings(Shop, overrides=["lens.zoom=2"]) == Shop(body=Body(Lens(zoom=2.0)))
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("zoom=2", "write spare.zoom or body.lens.zoom"),
+        ("weight=2", "write body.weight"),
+        ("lens.size=2", "known: body, spare"),
+    ],
+)
+def test_a_name_that_says_too_little_is_an_error_that_says_more(word, hint):
+    with pytest.raises(SettingsError, match=hint):
+        load_settings(Shop, overrides=[word])
