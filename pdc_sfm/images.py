@@ -83,12 +83,22 @@ def _decoded(data: np.ndarray, path: Path) -> np.ndarray:
 
 def is_heif(path: Path) -> bool:
     """Whether a file is a HEIC photograph, by its content, as phones rename files; false for what cannot be read."""
+    return begins_as_heif(_beginning(path))
+
+
+def needs_jpeg(path: Path) -> bool:
+    """Whether COLMAP cannot read a photograph that is read here, HEIC or WebP, by its content."""
+    return begins_unknown_to_colmap(_beginning(path))
+
+
+def _beginning(path: Path) -> bytes:
+    """The first 12 bytes of a file; none of what cannot be read."""
     try:
         check_regular(path)
         with open(path, "rb") as file:
-            return begins_as_heif(file.read(12))
+            return file.read(12)
     except OSError:
-        return False
+        return b""
 
 
 def open_heif(content: bytes, path: Path) -> tuple[Image, bytes | None]:
@@ -113,6 +123,11 @@ def open_heif(content: bytes, path: Path) -> tuple[Image, bytes | None]:
 def begins_as_heif(beginning: bytes) -> bool:
     """Whether a file of these first 12 bytes is a HEIC photograph."""
     return beginning[4:8] == b"ftyp" and beginning[8:12] in HEIF_BRANDS
+
+
+def begins_unknown_to_colmap(beginning: bytes) -> bool:
+    """Whether a file of these first 12 bytes is HEIC or WebP."""
+    return begins_as_heif(beginning) or (beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP")
 
 
 def write_image(path: Path | str, image: np.ndarray) -> None:

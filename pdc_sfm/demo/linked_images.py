@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pdc_sfm.errors import ImageError
-from pdc_sfm.images import is_heif, list_images, read_image
+from pdc_sfm.images import list_images, needs_jpeg, read_image
 from pdc_sfm.matches.masks import Masks
 from pdc_sfm.media.heif import convert_to_jpeg
 from pdc_sfm.pixels import MIN_SIDE
@@ -27,7 +27,7 @@ FEWEST = 3  # photographs of a map
 def link_images(images: Path, names: list[str], folder: RunFolder, masks: Masks | None = None) -> str:
     """Links to the readable images, under names that COLMAP's and hloc's lists can hold: they separate names by blanks.
 
-    What COLMAP cannot read, HEIC, becomes JPEG.
+    What COLMAP cannot read, HEIC and WebP, becomes JPEG.
     """
     target = folder / "images"
     shutil.rmtree(target, ignore_errors=True)
@@ -52,7 +52,7 @@ def link_images(images: Path, names: list[str], folder: RunFolder, masks: Masks 
 def link_image(path: Path, link: Path) -> None:
     """A link to an image, or a JPEG of one that COLMAP cannot read."""
     link.parent.mkdir(parents=True, exist_ok=True)
-    if is_heif(path):
+    if needs_jpeg(path):
         convert_to_jpeg(path, link)
     else:
         link.symlink_to(path.resolve())
@@ -81,7 +81,7 @@ def link_name(name: str, jpeg: bool = False) -> str:
 
 def free_link(images: Path, name: str, taken: set[str]) -> str:
     """The name of an image's link, which is then taken; `/` and `-` are one in hloc's files."""
-    link = link_name(name, jpeg=is_heif(images / name))
+    link = link_name(name, jpeg=needs_jpeg(images / name))
     while link.replace("/", "-") in taken:
         link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
     taken.add(link.replace("/", "-"))

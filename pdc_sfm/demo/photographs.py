@@ -24,7 +24,7 @@ from pdc_sfm.demo.table import empty_row, model_row
 from pdc_sfm.demo.videos import frames_of_videos
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import exclusive
-from pdc_sfm.images import is_heif, list_images
+from pdc_sfm.images import list_images, needs_jpeg
 from pdc_sfm.matches.masks import Masks
 from pdc_sfm.media.heif import refuse_unreadable_heif
 from pdc_sfm.media.panoramas import RIG
@@ -125,7 +125,7 @@ class _Known:
                 links[Path(os.readlink(place / link)).relative_to(images.resolve()).as_posix()] = link
         # of others there is a JPEG
         links |= (
-            {name: link_name(name, jpeg=True) for name in positions.places if is_heif(images / name)}
+            {name: link_name(name, jpeg=True) for name in positions.places if needs_jpeg(images / name)}
             if positions
             else {}
         )

@@ -35,7 +35,7 @@ from pdc_sfm.demo.query_rigs import query_frames, read_query_rigs
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import FormatError, ImageError
 from pdc_sfm.files import exclusive, write_text
-from pdc_sfm.images import is_heif, list_images
+from pdc_sfm.images import list_images, needs_jpeg
 from pdc_sfm.matches.masks import Masks
 from pdc_sfm.media.heif import refuse_unreadable_heif
 from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, engine_matcher, one_way
@@ -129,7 +129,7 @@ def localize_in_map(
             folder, {**{name: mapped.images / name for name in database}, **{v: images / k for k, v in links.items()}}
         )
         _link_masks(masking, links, output / "masks")
-        read = {name: folder / link if is_heif(images / name) else images / name for name, link in links.items()}
+        read = {name: folder / link if needs_jpeg(images / name) else images / name for name, link in links.items()}
         cameras, sources = query_cameras(links, read, listed, model, rigs)
         usable = [link for name, link in links.items() if link in cameras]
         steps = Steps(output)
@@ -211,7 +211,7 @@ def _links(names: list[str], images: Path, database: list[str]) -> dict[str, str
     ):  # `/` and `-` are one in hloc's files
         prefix += "_"
     for name in names:
-        link = link_name(name, jpeg=is_heif(images / name)).replace("/", "_")
+        link = link_name(name, jpeg=needs_jpeg(images / name)).replace("/", "_")
         while link in taken:
             link = f"{link.rpartition('.')[0]}_.{link.rpartition('.')[2]}"
         taken.add(link)

@@ -1,4 +1,4 @@
-"""Converts HEIC photographs to JPEG for programs that cannot read them, such as COLMAP."""
+"""Converts HEIC and WebP photographs to JPEG for programs that cannot read them, such as COLMAP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pdc_sfm.errors import ImageError
 from pdc_sfm.files import atomic_path
-from pdc_sfm.images import is_heif, open_heif
+from pdc_sfm.images import is_heif, open_heif, read_image
 
 ORIENTATION, EXIF_IFD, MAKER_NOTE = (
     0x0112,
@@ -31,14 +31,23 @@ def refuse_unreadable_heif(images: Path, names: Iterable[str]) -> None:
 
 
 def convert_to_jpeg(path: Path, target: Path) -> None:
-    """The upright picture, with what EXIF says of the camera, time and place."""
+    """The picture, with what EXIF says of the camera, time and place: upright if it is HEIC, otherwise the pixels as stored."""
     from PIL import Image
 
-    picture, said = open_heif(path.read_bytes(), path)
-    exif = Image.Exif()
-    if said:
-        exif.load(said)
-        exif[ORIENTATION] = 1  # pillow-heif leaves it as it was, and has turned the pixels
+    if is_heif(path):
+        picture, said = open_heif(path.read_bytes(), path)
+        exif = Image.Exif()
+        if said:
+            exif.load(said)
+            exif[ORIENTATION] = 1  # pillow-heif leaves it as it was, and has turned the pixels
+    else:
+        picture = Image.fromarray(read_image(path))
+        try:
+            with Image.open(path) as opened:
+                exif = opened.getexif()
+        except (OSError, ValueError, SyntaxError):  # EXIF that makes no sense
+            exif = Image.Exif()
+    if exif:
         exif.get_ifd(EXIF_IFD).pop(MAKER_NOTE, None)
     with atomic_path(target) as partial:
         picture.save(partial, "JPEG", quality=QUALITY, subsampling=0, exif=exif)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from pdc_sfm.errors import ImageError
-from pdc_sfm.images import Photograph, begins_as_heif, decode_photograph
+from pdc_sfm.images import Photograph, begins_as_heif, begins_unknown_to_colmap, decode_photograph
 from pdc_sfm.media.heif import convert_to_jpeg
 from pdc_sfm.pixels import MIN_SIDE, Size
 
@@ -67,22 +67,22 @@ def decode_upload(content: bytes, pixels: int, name: str = "the picture") -> Pho
 
 
 def as_jpeg(content: bytes) -> bytes:
-    """A HEIC photograph as the JPEG that `localize` makes of one, with its EXIF; others as they are."""
-    if not begins_as_heif(content[:12]):
+    """A HEIC or WebP photograph as the JPEG that `localize` makes of one, with its EXIF; others as they are."""
+    if not begins_unknown_to_colmap(content[:12]):
         return content
     with tempfile.TemporaryDirectory(prefix="pdc-sfm-") as folder:
-        source, target = Path(folder) / "a.heic", Path(folder) / "a.jpg"
+        source, target = Path(folder) / "a", Path(folder) / "a.jpg"
         source.write_bytes(content)
         try:
             convert_to_jpeg(source, target)
         except Exception:  # whatever hostile bytes make it raise
-            raise Refused("the HEIC picture cannot be decoded: it is damaged or cut off", 422) from None
+            raise Refused("the picture cannot be decoded: it is damaged or cut off", 422) from None
         return target.read_bytes()
 
 
 def suffix_of(content: bytes) -> str:
-    """Of a file with these bytes, of a picture whose header was found to be in order."""
-    return ".png" if content[:4] == b"\x89PNG" else ".webp" if content[8:12] == b"WEBP" else ".jpg"
+    """Of a file with these bytes, which `as_jpeg` returned."""
+    return ".png" if content[:4] == b"\x89PNG" else ".jpg"
 
 
 def tells_focal_length(content: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""HEIC photographs of phones: upright pixels, JPEG for COLMAP, and one clear line where they cannot be read."""
+"""HEIC and WebP photographs: JPEG for COLMAP, upright pixels of HEIC, and one clear line where it cannot be read."""
 
 import importlib.util
 import io
@@ -100,6 +100,37 @@ def test_a_folder_of_a_phone_becomes_a_map_and_is_localized_in(tmp_path):
     )
     assert "damaged.jpg is not a readable image" in rows["damaged.heic"].reason
     assert not result.poses
+
+
+def write_webp(path, upright, number=1):
+    exif = Image.Exif()
+    exif[ORIENTATION] = number
+    exif.get_ifd(EXIF_IFD)[FOCAL_35] = 28
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored = np.ascontiguousarray(BY_NUMBER[number].stored(upright))
+    Image.fromarray(stored).save(path, "WEBP", lossless=True, exif=exif)
+
+
+@pytest.mark.parametrize("number", [1, 6])
+def test_a_webp_photograph_keeps_its_stored_pixels_and_what_it_says(tmp_path, number):
+    write_webp(tmp_path / "a.webp", corners(), number)
+    convert_to_jpeg(tmp_path / "a.webp", tmp_path / "a.jpg")
+    assert np.abs(read_image(tmp_path / "a.jpg").astype(int) - BY_NUMBER[number].stored(corners())).mean() < 4
+    assert orientation_of((tmp_path / "a.jpg").read_bytes()) == BY_NUMBER[number]
+    assert camera_of_exif(tmp_path / "a.jpg").mean_focal_length() == pytest.approx(
+        28 / np.hypot(24, 36) * 100, rel=0.05
+    )
+
+
+def test_a_folder_of_webp_becomes_a_map(tmp_path):
+    write_images(make_scene(NAMES, points=500), tmp_path / "drawn")
+    for k, name in enumerate(NAMES):
+        suffix = (".webp", ".jpg")[k % 2]  # and one that was renamed
+        write_webp(tmp_path / "photos" / name.replace(".png", suffix), read_image(tmp_path / "drawn" / name))
+    jpegs = make_scene([name.replace(".png", ".jpg") for name in NAMES], points=500)
+    settings = PhotographSettings(report=False)
+    folder = run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact_matcher(jpegs))
+    assert folder.record["metrics"][0]["registered"] == 6
 
 
 @NEEDED
