@@ -13,6 +13,7 @@ import argparse
 import importlib.util
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,11 +50,11 @@ def as_input(keypoints: Keypoints) -> dict[str, torch.Tensor]:
     }
 
 
-def run(images: Path, output: Path, count: int) -> None:
-    names = list_images(images)
+def run(images: Path, names: Sequence[str], pairs: Sequence[tuple[str, str]], output: Path, count: int) -> None:
+    """Write `pairs.txt`, last, `features.h5` and `matches.h5` of these pairs of the named images."""
     detector = make_detector(KeypointSettings(detector="disk", max_keypoints=count, nms_radius=2))
     found = {name: detector.detect(read_image(images / name)) for name in tqdm(names, "DISK", unit="image")}
-    matcher, pairs = load_lightglue(), exhaustive_pairs(names)
+    matcher = load_lightglue()
     output.mkdir(parents=True, exist_ok=True)
     with new_h5(output / "features.h5") as features, new_h5(output / "matches.h5") as matches:
         for name, keypoints in found.items():
@@ -74,7 +75,9 @@ def main() -> None:
     args = parser.parse_args()
     for scene in ("fountain-P11", "sacre_coeur", "sceaux_castle"):
         if not (args.output / scene / "pairs.txt").exists():
-            run(needed(args.scenes / scene / "images"), args.output / scene, args.keypoints)
+            images = needed(args.scenes / scene / "images")
+            names = list_images(images)
+            run(images, names, exhaustive_pairs(names), args.output / scene, args.keypoints)
 
 
 if __name__ == "__main__":

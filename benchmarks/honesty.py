@@ -11,7 +11,8 @@ half alone; `--half held-out` reports.
 
 Each pair is matched once, into WORK/matches, and what is matched and mapped is not done again: stopped, the same command goes on,
 and other rules are tried in seconds a map (`--label` names the rows, in WORK/rows). `--without MEASURE` leaves one measure out,
-`--sift` gives the rows of COLMAP's SIFT, `--show LABEL ...` prints what was run side by side, and which measures spoke.
+`--sift` gives the rows of COLMAP's SIFT, `--disk` those of DISK + LightGlue (`disk_lightglue.py` says what to install),
+`--show LABEL ...` prints what was run side by side, and which measures spoke.
 Words like `min_support_ratio=0` are settings of `pdc-sfm reconstruct`.
 `--map TITLE` maps others (`honesty_maps.build_map` says how they are named).
 """
@@ -19,14 +20,17 @@ Words like `min_support_ratio=0` are settings of `pdc-sfm reconstruct`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import importlib
 import json
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import disk_lightglue
 import pycolmap
 from honesty_maps import Map, build_maps
 from honesty_truth import count_right, median_depths
@@ -61,12 +65,15 @@ SAID_BY = {
     "focal lengths left": "focal lengths",
 }
 MATCHING = ["dense.min_side=null", "device=cpu", "memory=1GB"]
+KEYPOINTS = 2048  # of DISK in each image: 320 pixels hold no more
+FILES = ("pairs.txt", "features.h5", "matches.h5")
+Method = Literal["ours", "sift", "disk"]
 
 
 def match(one: Map, work: Path) -> tuple[Path, Path, Path]:
     """Pair list, features and matches of one map. Maps whose first images are of one world share a journal of raw matches."""
     folder, world = work / "maps" / file_name(one), Path(one.names[0]).parent.name
-    files = tuple(folder / name for name in ("pairs.txt", "features.h5", "matches.h5"))
+    files = tuple(folder / name for name in FILES)
     if not all(path.is_file() for path in files):
         settings = load_settings(MatchingSettings, None, MATCHING)
         pairs = sorted({tuple(sorted(pair)) for pair in one.pairs})
@@ -80,27 +87,48 @@ def match(one: Map, work: Path) -> tuple[Path, Path, Path]:
     return files
 
 
-def leave_out(measure: str) -> None:
-    """Take a measure away, for this process."""
-    for place, value in WITHOUT[measure].items():
+def match_disk(one: Map, work: Path) -> tuple[Path, Path, Path]:
+    """The same of DISK + LightGlue."""
+    folder = work / "disk" / file_name(one)
+    if not (folder / "pairs.txt").is_file():
+        disk_lightglue.run(work / "pool", one.names, one.pairs, folder, KEYPOINTS)
+    return tuple(folder / name for name in FILES)
+
+
+@contextlib.contextmanager
+def leave_out(measure: str | None) -> Iterator[None]:
+    """Without a measure, if one is named."""
+    before = {}
+    for place, value in WITHOUT[measure].items() if measure else ():
         module, name = place.split(".")
         found = importlib.import_module(f"pdc_sfm.colmap.mapping.{module}")
-        assert hasattr(found, name), place
+        before[found, name] = getattr(found, name)
         setattr(found, name, value)
+    try:
+        yield
+    finally:
+        for (found, name), value in before.items():
+            setattr(found, name, value)
 
 
 def file_name(one: Map) -> str:
     return one.title.replace(" ", "_").replace("/", "-").replace(",", "")
 
 
-def run(one: Map, files: tuple[Path, Path, Path] | None, output: Path, pool: Path, words: list[str]) -> dict[str, Any]:
-    """One row: map, compare with the truth, keep what the map says of itself. `files` None: SIFT."""
+def run(one: Map, method: Method, output: Path, work: Path, words: list[str]) -> dict[str, Any]:
+    """One row: map, compare with the truth, keep what the map says of itself.
+
+    The check knows what dense matches cover, not keypoints: maps of others stay as they are, and say nothing.
+    """
+    words = ["split_weak_links=false", *words] if method == "disk" else words
     settings = load_settings(ReconstructionSettings, None, words)
     settings = dataclasses.replace(settings, camera=one.camera, threads=1)
     shutil.rmtree(output, ignore_errors=True)
+    pool = work / "pool"
+    files = {"ours": match, "disk": match_disk}[method](one, work) if method != "sift" else ()
     start = time.process_time()
     try:
-        if files is None:
+        if method == "sift":
             result = reconstruct_sift(pool, output, settings, one.names)
         else:
             result = reconstruct(pool, *files, output, settings)
@@ -115,10 +143,11 @@ def run(one: Map, files: tuple[Path, Path, Path] | None, output: Path, pool: Pat
         }
     seconds = time.process_time() - start
     poses = model_poses(result.model)
-    row = {"images": len(one.names), "registered": len(poses), "seconds": seconds, **_verdict(result)}
+    said = _verdict(result) if method == "ours" else {"verdict": "consistent", "says": []}
+    row = {"images": len(one.names), "registered": len(poses), "seconds": seconds, **said}
     depths = median_depths(result.model)
     row |= count_right(poses, depths, one) if one.has_truth else {"right": None, "wrong": []}
-    if one.has_truth and result.verdict.parts:
+    if one.has_truth and method == "ours" and result.verdict.parts:
         for part in _parts(output, result.verdict.parts):
             poses, depths = poses | model_poses(part), depths | median_depths(part)
         row["wrong_before_it_fell_apart"] = count_right(poses, depths, one)["wrong"]
@@ -193,6 +222,7 @@ def main() -> None:
     parser.add_argument("--half", choices=("development", "held-out", "all"), default="all")
     parser.add_argument("--label", help="name of the rows (default: ours, sift, or what is left out)")
     parser.add_argument("--sift", action="store_true", help="COLMAP's SIFT instead of the network's matches")
+    parser.add_argument("--disk", action="store_true", help="DISK + LightGlue instead of the network's matches")
     parser.add_argument("--without", choices=WITHOUT, help="leave a measure out")
     parser.add_argument("--only", default="", help="maps whose title has this in it")
     parser.add_argument("--map", nargs="+", metavar="TITLE", help="these maps instead of the suite's")
@@ -203,17 +233,16 @@ def main() -> None:
     suite = build_maps(args.work, half, args.only, args.map)
     if args.show:
         return table(list(suite), args.work, args.show)
-    label = args.label or (f"without_{args.without}" if args.without else "sift" if args.sift else "ours")
-    if args.without:
-        leave_out(args.without)
+    method: Method = "sift" if args.sift else "disk" if args.disk else "ours"
+    label = args.label or (f"without_{args.without}" if args.without else method)
     maps = []
     for one in suite:
         maps.append(one)
         path = args.work / "rows" / label / f"{file_name(one)}.json"
         if path.is_file():
             continue
-        files = None if args.sift else match(one, args.work)
-        row = run(one, files, args.work / "models" / label / file_name(one), args.work / "pool", args.settings)
+        with leave_out(args.without):
+            row = run(one, method, args.work / "models" / label / file_name(one), args.work, args.settings)
         write_text(path, json.dumps(row, indent=1))
         print(f"{one.title:<42} {_cell(row)}", flush=True)
     table(maps, args.work, [label])

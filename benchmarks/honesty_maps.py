@@ -241,7 +241,7 @@ def build_map(of: Sources, title: str, held_out: bool) -> Map:
     sources = []
     for words in title.split(" + "):
         found = re.fullmatch(
-            r"([A-Za-z-]+\S*?)(?: (\d{4}))?(?: every (\d+))?(?: (?:at|only) ([\d/-]+))?(?:, (\d+) (turned|doubled))?",
+            r"([A-Za-z-]+\S*?)(?: (\d{4,5}))?(?: every (\d+))?(?: (?:at|only) ([\d/-]+))?(?:, (\d+) (turned|doubled))?",
             words,
         )
         assert found, words

@@ -23,7 +23,7 @@ def of(tmp_path, monkeypatch):
 
 
 def test_a_title_says_what_is_mapped(of):
-    one = maps.build_map(of, "thing 4101 every 2, 1 turned + kitchen at 4", held_out=True)
+    one = maps.build_map(of, "thing 14101 every 2, 1 turned + kitchen at 4", held_out=True)
     first, second = one.sources
     assert len(first.names) == 3
     (turned,) = (name for name in first.names if "turned" in name)
@@ -58,6 +58,16 @@ def test_what_a_measure_hangs_on_is_there():
         for place in places:
             module, name = place.split(".")
             assert hasattr(importlib.import_module(f"pdc_sfm.colmap.mapping.{module}"), name)
+
+
+def test_a_measure_is_left_out_and_back_again():
+    links = importlib.import_module("pdc_sfm.colmap.mapping.links")
+    limit = links.MAX_MISSED
+    with honesty.leave_out("missing"):
+        assert limit < 1 < links.MAX_MISSED
+    assert limit == links.MAX_MISSED
+    with honesty.leave_out(None):
+        assert limit == links.MAX_MISSED
 
 
 def test_a_row_is_silent_if_it_is_wrong_and_says_nothing(of):

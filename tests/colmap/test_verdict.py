@@ -1,6 +1,7 @@
 """A map says so when it is wrong: parts joined by a patch, images that strong pairs contradict, known poses that are off."""
 
 import dataclasses
+import importlib
 import itertools
 import json
 
@@ -422,3 +423,16 @@ def test_a_link_whose_sides_see_one_place_and_do_not_match_there_is_denied_and_n
 def test_a_few_cells_that_do_not_match_deny_nothing(missed, denied):
     (link,) = find_links(range(2), [unmatched(0, 1, 200, missed)])
     assert link.is_denied == denied
+
+
+def test_the_same_map_is_judged_with_and_without_a_measure(tmp_path):
+    """Two places that one poster joins: it covers little, what else they show does not match, and cameras stand in pairs."""
+    scene = two_places()
+    arguments = files(scene, tmp_path)
+    output = arguments.pop("output")
+    reconstruct(**arguments, output=output, settings=dataclasses.replace(QUICK, split_weak_links=False))
+    maps, ablation = importlib.import_module("honesty_maps"), importlib.import_module("honesty_ablation")
+    one = maps.Map("two places", True, scene.names, (maps.Source(scene.names, scene.poses),))
+    judged, without = (ablation.check(one, output, left) for left in ((), ("cells", "missing", "places")))
+    assert (judged["registered"], judged["verdict"]) == (4, "falls apart")
+    assert (without["registered"], without["verdict"]) == (8, "consistent")
