@@ -85,7 +85,7 @@ def extend_map(
     absent = [path for path in files.values() if not path.is_file()]
     if absent:
         raise ImageError(f"{len(absent)} images of the map are missing (first: {absent[0]}): give --database-images")
-    new = _new_images(images, files)
+    new = _new_images(images, files, masking)
     if masking and (unmasked := masking.missing(new)):
         log.warning(unmasked)
     output.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def extend_map(
     return folder
 
 
-def _new_images(images: Path, old: dict[str, Path]) -> dict[str, str]:
+def _new_images(images: Path, old: dict[str, Path], masks: Masks | None) -> dict[str, str]:
     """Readable photographs that the map does not have, each with a name of its own beside the map's."""
     names = list_images(images)
     if not names:
@@ -116,14 +116,14 @@ def _new_images(images: Path, old: dict[str, Path]) -> dict[str, str]:
     taken, links = {name.replace("/", "-") for name in old}, {}
     with progress(None, "images", "image", len(names)) as bar:
         for name in names:
-            problem = None if name in known else image_problem(images / name, bar)
+            problem = None if name in known else image_problem(images, name, bar, masks)
             if problem is not None:
                 log.warning("left out: %s", problem)
             if name in known or problem is not None:
                 continue
             links[name] = free_link(images, name, taken)
     if not links:
-        raise ImageError(f"{images} holds no photograph that the map does not have already")
+        raise ImageError(f"{images} holds no photograph to add: all are in the map already, or cannot be used")
     return links
 
 

@@ -33,13 +33,13 @@ def link_images(images: Path, names: list[str], folder: RunFolder, masks: Masks 
     shutil.rmtree(target, ignore_errors=True)
     shutil.rmtree(folder / "masks", ignore_errors=True)
     with ThreadPoolExecutor(core_count()) as pool, progress(None, "images", "image", len(names)) as bar:
-        problems = dict(zip(names, pool.map(lambda name: image_problem(images / name, bar), names)))
+        problems = dict(zip(names, pool.map(lambda name: image_problem(images, name, bar, masks), names)))
     good = [name for name in names if problems[name] is None]
     for name in names:
         if problems[name] is not None:
             log.warning("left out: %s", problems[name])
     if len(good) < FEWEST:
-        raise ImageError(f"{images} holds {len(good)} readable of {len(names)} images: at least three are needed")
+        raise ImageError(f"{len(good)} of {len(names)} images of {images} can be used: at least three are needed")
     taken: set[str] = set()
     for name in good:
         link = free_link(images, name, taken)
@@ -88,14 +88,16 @@ def free_link(images: Path, name: str, taken: set[str]) -> str:
     return link
 
 
-def image_problem(path: Path, bar: Any) -> str | None:
-    """What is wrong with an image, if anything."""
+def image_problem(images: Path, name: str, bar: Any, masks: Masks | None = None) -> str | None:
+    """What is wrong with an image or its mask, if anything."""
     try:
-        shape = read_image(path).shape
+        height, width = read_image(images / name).shape[:2]
+        if masks is not None:
+            masks.check(name, (width, height))
     except ImageError as error:
         return str(error)
     finally:
         bar.update()
-    if min(shape[:2]) < MIN_SIDE:
-        return f"{path} is {shape[1]}x{shape[0]} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed"
+    if min(width, height) < MIN_SIDE:
+        return f"{images / name} is {width}x{height} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed"
     return None

@@ -10,7 +10,7 @@ import numpy as np
 from pdc_sfm.report.html import text
 
 WIDTH, HEIGHT = 440, 250
-LEFT, RIGHT, TOP, BOTTOM = 60, 10, 10, 40  # left: the axis' name, then ticks of up to five figures (12.5k)
+LEFT, RIGHT, TOP, BOTTOM = 60, 20, 10, 40  # left: a name, then ticks of up to five figures (12.5k); right: half of one
 COLORS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)")
 DASHES = ("", "7 4", "10 4 2 4", "2 3")
 

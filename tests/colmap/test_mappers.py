@@ -1,9 +1,11 @@
-"""What counts as registered."""
+"""What counts as registered, and what the progress of mapping says."""
 
 import pycolmap
 import pytest
 
-from pdc_sfm.colmap.mapping.mappers import FEWEST, drop_bad_images
+from pdc_sfm.colmap.mapping.mappers import FEWEST, drop_bad_images, map_incrementally
+from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings
+from pdc_sfm.progress import Progress
 
 
 @pytest.fixture
@@ -39,3 +41,25 @@ def test_a_model_of_which_nothing_would_remain_is_left_as_it_is(model):
         camera.params = [-1, *camera.params[1:]]
     assert drop_bad_images(model) == 0
     assert model.num_reg_images() == 6
+
+
+def test_a_count_that_begins_again_says_that_it_is_of_another_model(tmp_path, monkeypatch):
+    options = pycolmap.SyntheticDatasetOptions()
+    options.num_rigs, options.num_cameras_per_rig, options.num_frames_per_rig, options.num_points3D = 6, 1, 1, 100
+    with pycolmap.Database.open(tmp_path / "database.db") as database:
+        pycolmap.synthesize_dataset(options, database)
+
+    def grow_twice(*_, initial_image_pair_callback, next_image_callback):
+        for _ in range(2):
+            initial_image_pair_callback()
+            next_image_callback()
+            lines.append(bars[-1].line())
+        return {}
+
+    bars, lines = [], []
+    update = Progress.update
+    monkeypatch.setattr(Progress, "update", lambda bar, n=1: (bars.append(bar), update(bar, n)))
+    monkeypatch.setattr(pycolmap, "incremental_mapping", grow_twice)
+    map_incrementally(tmp_path / "database.db", tmp_path, tmp_path / "work", ReconstructionSettings(), True)
+    assert [line.split(",")[0] for line in lines] == ["mapping: 3 of 6 images", "mapping"]
+    assert "mapping, model 2: 3 of 6 images" in lines[1]

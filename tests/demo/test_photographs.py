@@ -89,7 +89,7 @@ def test_photographs_where_a_run_puts_its_links_are_not_deleted(scene, tmp_path)
     [
         ({}, "no images"),
         ({"a.png": None}, "one image"),
-        ({"a.png": None, "b.png": b"broken", "c.jpg": b""}, "1 readable of 3 images"),
+        ({"a.png": None, "b.png": b"broken", "c.jpg": b""}, "1 of 3 images of"),
         ({"notes.txt": b"text"}, "no images"),
     ],
 )
@@ -119,6 +119,16 @@ def test_photographs_that_were_moved_are_found_again_and_nothing_is_repeated(sce
     run_photographs(tmp_path / "moved", tmp_path / "run", settings, match=None)
     assert sum(line.endswith("done before") for line in said()) == 4
     assert (tmp_path / "run" / "images" / NAMES[0]).read_bytes() == (tmp_path / "moved" / NAMES[0]).read_bytes()
+
+
+def test_masks_of_another_size_are_named_before_anything_is_matched(scene, tmp_path, said):
+    for name in NAMES[:4]:
+        write_image(tmp_path / "masks" / f"{name}.png", np.full((240, 320), 255, np.uint8))
+    with pytest.raises(ImageError, match=r"2 of 6 images of .* can be used"):
+        run_photographs(tmp_path / "photos", tmp_path / "run", masks=tmp_path / "masks", match=None)
+    left_out = [line for line in said() if line.startswith("left out")]
+    assert len(left_out) == 4
+    assert f"the mask {tmp_path / 'masks' / '0.png.png'} is 320 x 240, the image 0.png 640 x 480" in left_out[0]
 
 
 def test_masks_follow_the_names_of_links(scene, tmp_path):

@@ -22,6 +22,15 @@ def test_a_bar_is_as_high_as_its_count():
     assert bars[0].find("title").text.endswith(": 3")
 
 
+@pytest.mark.parametrize("largest", [4000, 12_500])
+def test_the_last_figure_of_an_axis_is_not_cut_off(largest):
+    svg = parsed(histogram([1, largest], "x", "y"))
+    right = float(svg.get("viewBox").split()[2])
+    for figure in svg.findall("text"):
+        if figure.get("text-anchor") == "middle" and figure.get("x"):
+            assert float(figure.get("x")) + len(figure.text) * 3.6 <= right  # a figure is 7.2 wide
+
+
 def test_track_lengths_have_a_bar_each_and_a_last_one_for_the_rest():
     titles = [
         t.text for t in parsed(histogram([2] * 500 + [3] * 495 + [4] * 4 + [50], "x", "y", whole=True)).iter("title")

@@ -76,9 +76,14 @@ def map_incrementally(
     threads = mapper_threads(settings, count)
     tracks, rig = bool(settings.two_view_tracks), bool(settings.refine_rig)
     options = pipeline_options(settings.seed, threads, tracks, refine_cameras, extra, limits, rig)
+    started = 0
     with progress(None, "mapping", "image", count) as bar:
 
         def start_model() -> None:
+            nonlocal started
+            started += 1
+            if started > 1:  # the count begins again: COLMAP gave a start up, or images are left for another model
+                bar.set_description_str(f"mapping, model {started}", refresh=False)
             bar.reset(count)
             bar.update(2)
 
