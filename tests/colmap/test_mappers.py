@@ -43,7 +43,7 @@ def test_a_model_of_which_nothing_would_remain_is_left_as_it_is(model):
     assert model.num_reg_images() == 6
 
 
-def test_a_count_that_begins_again_says_that_it_is_of_another_model(tmp_path, monkeypatch):
+def test_a_count_that_begins_again_says_so(tmp_path, monkeypatch):
     options = pycolmap.SyntheticDatasetOptions()
     options.num_rigs, options.num_cameras_per_rig, options.num_frames_per_rig, options.num_points3D = 6, 1, 1, 100
     with pycolmap.Database.open(tmp_path / "database.db") as database:
@@ -62,4 +62,4 @@ def test_a_count_that_begins_again_says_that_it_is_of_another_model(tmp_path, mo
     monkeypatch.setattr(pycolmap, "incremental_mapping", grow_twice)
     map_incrementally(tmp_path / "database.db", tmp_path, tmp_path / "work", ReconstructionSettings(), True)
     assert [line.split(",")[0] for line in lines] == ["mapping: 3 of 6 images", "mapping"]
-    assert "mapping, model 2: 3 of 6 images" in lines[1]
+    assert "mapping, attempt 2: 3 of 6 images" in lines[1]

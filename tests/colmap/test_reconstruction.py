@@ -9,8 +9,8 @@ import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_pairs
 
 from pdc_sfm.colmap.io.cameras import CameraSettings
-from pdc_sfm.colmap.io.models import ReconstructionError, load_model, model_poses
-from pdc_sfm.colmap.mapping import reconstruction
+from pdc_sfm.colmap.io.models import ReconstructionError, Verdict, load_model, model_poses
+from pdc_sfm.colmap.mapping import parts, reconstruction
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.remarks import camera_remarks
 from pdc_sfm.errors import ImageError, SettingsError
@@ -303,3 +303,34 @@ def model_of(sizes, known=False):
 def test_cameras_that_may_be_one_are_remarked_upon(sizes, known, mode, says):
     remarks = camera_remarks(model_of(sizes, known), CameraSettings(mode=mode))
     assert [("camera.mode=single" in remark) for remark in remarks] == [True] * says
+
+
+def test_a_model_that_falls_apart_is_not_preferred_to_a_larger_one_that_does_not(inputs, monkeypatch):
+    """COLMAP's models may share images: its largest, of 7, falls into 3 and 2, its next has 5, with those 3."""
+    _, arguments = inputs
+    settings = load_settings(ReconstructionSettings, None, [*TRUE_CAMERA])
+    whole = reconstruct(**arguments, settings=settings).model
+
+    def only(*numbers):
+        found = pycolmap.Reconstruction(whole)
+        manager = pycolmap.ObservationManager(found)
+        for image in [found.image(i) for i in found.reg_image_ids()]:
+            if int(image.name[0]) not in numbers:
+                manager.deregister_frame(image.frame_id)
+        return found
+
+    def check(model, database, split=True):
+        if model.num_reg_images() == 7:
+            return parts.CheckedParts([only(0, 1, 2), only(5, 6)], Verdict("falls apart", ("little holds it",)))
+        return parts.CheckedParts([model], Verdict())
+
+    monkeypatch.setattr(
+        reconstruction._MappingJob, "run", lambda job: [only(*range(7)), only(0, 1, 2, 3, 4), only(3, 4)]
+    )
+    monkeypatch.setattr(reconstruction, "check_parts", check)
+    arguments["output"] = arguments["output"].with_name("other")
+    result = reconstruct(**arguments, settings=settings)
+    assert sorted(model_poses(result.model)) == NAMES[:5]
+    assert result.verdict.kind == "consistent"
+    apart = [sorted(model_poses(load_model(path))) for path in (arguments["output"] / "models").iterdir()]
+    assert apart == [NAMES[5:]]  # and nothing that the main model has, too

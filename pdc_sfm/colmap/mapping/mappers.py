@@ -82,8 +82,10 @@ def map_incrementally(
         def start_model() -> None:
             nonlocal started
             started += 1
-            if started > 1:  # the count begins again: COLMAP gave a start up, or images are left for another model
-                bar.set_description_str(f"mapping, model {started}", refresh=False)
+            if (
+                started > 1
+            ):  # the count begins again: COLMAP tries another first pair, or images are left for another model
+                bar.set_description_str(f"mapping, attempt {started}", refresh=False)
             bar.reset(count)
             bar.update(2)
 

@@ -7,7 +7,7 @@ import logging
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pycolmap
@@ -39,7 +39,7 @@ from pdc_sfm.colmap.mapping.mappers import (
     read_cameras,
     used_cameras,
 )
-from pdc_sfm.colmap.mapping.parts import check_parts, holds
+from pdc_sfm.colmap.mapping.parts import CheckedParts, check_parts, holds
 from pdc_sfm.colmap.mapping.remarks import STOOD_STILL, camera_remarks, explain_unregistered, remark_others
 from pdc_sfm.colmap.mapping.rig_calibration import estimate_rigs, rig_remarks, rigs_of
 from pdc_sfm.colmap.mapping.two_stage import subsample_matches, triangulate_all
@@ -148,21 +148,17 @@ def reconstruct(
         few = models[0].num_reg_images() < MIN_REGISTERED_RATIO * len(inputs.names)
         if settings.retry and few and _some_are_surer(inputs, settings.min_score):
             models = _attempt_with_sure_matches(job, models, inputs)
-        held = settings.camera.refine and _unchanged(models[0], cameras)
-        model, others = job.finish(models[0], settings.camera.refine and not held), models[1:]
-        drop_bad_images(model, cameras)
-        joined = set(model_poses(model))
-        (model, *apart), links, disputed = check_parts(model, database, split)
-        others = apart + [part for other in others for part in check_parts(other, database, split).models]
+        main, others = _largest_proven(job, models, cameras, split)
+        model, held = main.model, main.held
         bundle = job.options(settings.camera.refine and not held).get_global_bundle_adjustment()
         # its metres are the map's
         has_size = bool(rigs) and all(one.is_known and one.has_size and one.in_metres for one in rigs)
         placed = georeference_models([model, *others], images, known, control, settings.positions, bundle, has_size)
         summary = summarize(model, inputs.listed)
-        verdict = join_verdicts(judge(model, summary, cameras, held), links)
+        verdict = join_verdicts(judge(model, summary, cameras, held), main.parts.verdict)
         if placed[0].doubts:
             verdict = join_verdicts(Verdict("doubtful", placed[0].doubts), verdict)
-        remarks = explain_unregistered(model, database, inputs.names, joined, disputed)
+        remarks = explain_unregistered(model, database, inputs.names, main.joined, main.parts.disputed)
         remarks += remark_others(others) + camera_remarks(model, settings.camera, held) + placed[0].remarks
         remarks += rig_remarks(model, rigs, job.rigs) + ((STOOD_STILL,) if moving else ())
         notes: dict[str, Any] = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks}
@@ -177,6 +173,39 @@ def reconstruct(
             write_model(folder / "models" / str(number), other)
             write_frame(folder / "models" / str(number), placed[number].frame)
     return MappingResult(model, summary, inputs.left_out, remarks, verdict)
+
+
+class _Finished(NamedTuple):
+    """A model with all its points, and what its check made of it."""
+
+    parts: CheckedParts
+    joined: set[str]  # names of the images that it had before the check
+    held: bool  # whether its cameras stayed as they were before mapping
+
+    @property
+    def model(self) -> pycolmap.Reconstruction:
+        """Its largest part."""
+        return self.parts.models[0]
+
+
+def _largest_proven(job: _MappingJob, models: Models, cameras: Cameras, split: bool) -> tuple[_Finished, Models]:
+    """The model whose proven part has most images, and all others: the largest of all may fall apart into small ones."""
+
+    def finished(model: pycolmap.Reconstruction) -> _Finished:
+        held = job.settings.camera.refine and _unchanged(model, cameras)
+        model = job.finish(model, job.settings.camera.refine and not held)
+        drop_bad_images(model, cameras)
+        return _Finished(check_parts(model, job.database, split), set(model_poses(model)), held)
+
+    best, others = finished(models[0]), []
+    for model in models[1:]:
+        if model.num_reg_images() <= best.model.num_reg_images():
+            others += check_parts(model, job.database, split).models
+            continue
+        best, other = sorted((best, finished(model)), key=lambda one: -one.model.num_reg_images())
+        others += other.parts.models
+    images = set(model_poses(best.model))
+    return best, best.parts.models[1:] + [other for other in others if not images.issuperset(model_poses(other))]
 
 
 def _unchanged(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:
