@@ -123,8 +123,11 @@ class ViewEvidence:
             canvas = codes.canvas().float()
             wide = canvas.shape[2]
             maps = others.maps().float().flatten(2)
-            cells = np.stack([_SOME[IS_SHRUNK[view]] for view in views])  # (views, some)
-            chosen = torch.stack([maps[view][:, some] for view, some in zip(views.tolist(), cells)])
+            groups = [views[IS_SHRUNK[views] == shrunk] for shrunk in (False, True)]  # as `views` are ordered
+            chosen = torch.cat([maps[some][..., _SOME[shrunk]] for some, shrunk in zip(groups, (False, True))])
+            cells = np.concatenate(
+                [np.tile(_SOME[n], (len(some), 1)) for n, some in enumerate(groups)]
+            )  # (views, some)
             standing, partner = (x.cpu().numpy() for x in mutual(chosen.mT @ canvas.flatten(1)))
         rows, columns = standing.nonzero()
         y, x = np.divmod(partner[rows, columns], wide)

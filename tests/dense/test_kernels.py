@@ -1,5 +1,6 @@
 """How much a pair of images costs a GPU to launch, all of it: decoding both ways, alignment, confidence, selection."""
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -93,3 +94,23 @@ def test_what_is_folded_into_layers_changes_no_number_and_is_folded_once():
         for name in ("flow", "log_var", "logits"):
             a, b = getattr(one, name), getattr(other, name)
             assert (a - b).abs().max() < 1e-4 * b.abs().max(), (one.level, name)
+
+
+@pytest.mark.parametrize("turn", [cv2.ROTATE_90_CLOCKWISE, None], ids=["turned", "unrelated"])
+def test_a_search_on_a_gpu_finds_what_it_finds_on_a_cpu(turn):
+    """Its decisions depend on what is found, so the stand-in computes values here."""
+    rng = np.random.default_rng(4)
+    images = [cv2.resize(rng.integers(0, 255, (24, 32, 3), np.uint8), (320, 256), interpolation=cv2.INTER_CUBIC)]
+    if turn is None:
+        images.append(cv2.resize(rng.integers(0, 255, (24, 32, 3), np.uint8), (320, 256)))
+    else:
+        images.append(cv2.rotate(images[0], turn))
+    real, settings = load_network(), PairSettings(DenseSettings(min_side=256))
+    on_cpu = Matcher(real, settings, device="cpu")
+    expected = on_cpu.match(*map(on_cpu.encode, images))
+    with FakeCuda(values=True) as gpu, torch.inference_mode():
+        matcher = Matcher(gpu.put(real), settings, device="cuda:0")
+        codes = [matcher.encode(image) for image in images]
+        found = matcher.match(*codes)
+    assert abs(len(found) - len(expected)) <= 0.01 * len(expected)
+    assert (len(expected) > 5000) == (turn is not None)
