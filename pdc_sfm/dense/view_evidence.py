@@ -123,11 +123,9 @@ class ViewEvidence:
             canvas = codes.canvas().float()
             wide = canvas.shape[2]
             maps = others.maps().float().flatten(2)
-            groups = [views[IS_SHRUNK[views] == shrunk] for shrunk in (False, True)]  # as `views` are ordered
-            chosen = torch.cat([maps[some][..., _SOME[shrunk]] for some, shrunk in zip(groups, (False, True))])
-            cells = np.concatenate(
-                [np.tile(_SOME[n], (len(some), 1)) for n, some in enumerate(groups)]
-            )  # (views, some)
+            groups = [(views[IS_SHRUNK[views] == shrunk], _SOME[shrunk]) for shrunk in (False, True)]  # in their order
+            chosen = torch.cat([maps[group][..., some] for group, some in groups])
+            cells = np.concatenate([np.tile(some, (len(group), 1)) for group, some in groups])  # (views, some)
             standing, partner = (x.cpu().numpy() for x in mutual(chosen.mT @ canvas.flatten(1)))
         rows, columns = standing.nonzero()
         y, x = np.divmod(partner[rows, columns], wide)
