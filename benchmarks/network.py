@@ -65,9 +65,9 @@ def gflop(function) -> float:
     return counter.get_total_flops() / 1e9
 
 
-def window_gflop(feature: torch.Tensor, count: int = 1) -> float:
-    """Work of local correlations of a feature map: 81 products of C channels a pixel."""
-    return count * 2 * 81 * feature.numel() / 1e9
+def window_gflop(feature: torch.Tensor, count: int = 1, window: int = 81) -> float:
+    """Work of local correlations of a feature map: as many products of C channels a pixel as a window has places."""
+    return count * 2 * window * feature.numel() / 1e9
 
 
 def parts_of(
@@ -92,12 +92,16 @@ def parts_of(
     f4 = code.features[4]
     call = lambda: (global_correlation(f4, f4), network.global_gocor(f4, f4) if code.filters else None)  # noqa: E731
     decode.append(Part("global correlation", gflop(call), timed(call, repeats)))
-    flows = {n: torch.rand(1, 2, *f.shape[-2:]) * 4 for n, f in local.items()}
-    call = lambda: [network._correlate(warp(f, flows[n]), code, n) for n, f in local.items()]  # noqa: E731
-    kinds = 2 if code.filters else 1
-    decode.append(
-        Part("warp and local correlation", sum(window_gflop(f, kinds) for f in local.values()), timed(call, repeats))
-    )
+    flows = {n: torch.rand(1, 2, *f.shape[-2:]) * 4 * network.strides[n] for n, f in local.items()}
+
+    def correlate() -> None:
+        for n, flow in flows.items():
+            level = network.levels[str(n)]
+            references, query = network._compared(code, code, n, level.correlation_scale)
+            network._correlate(references, warp(query, flow, network.strides[n]), level.radius)
+
+    work = sum(window_gflop(f, 2 if code.filters else 1, network.levels[str(n)].volume) for n, f in local.items())
+    decode.append(Part("warp and local correlation", work, timed(correlate, repeats)))
     for name, classes in (
         ("decoders", (ResidualDecoder, Refinement)),
         ("uncertainty", (SliceModule, SliceMLP, Predictor)),

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pdc_sfm.network import ImageCode, PDCNet
+from pdc_sfm.network.decoder import SLOPE
 from pdc_sfm.network.gocor import LocalGOCor
 
 
@@ -91,9 +92,13 @@ class PlainPDCNet(PDCNet):
     def _resized(images: Tensor, size: tuple[int, int]) -> Tensor:
         return F.interpolate(images, size, mode="area")
 
-    def _correlate(self, warped: Tensor, reference: ImageCode, number: int) -> tuple[Tensor, Tensor]:
-        features, filters = reference.features[number], reference.filters[number]
-        return tuple(F.leaky_relu(shifted_products(x, warped), 0.1) for x in (features, filters))
+    @staticmethod
+    def _compared(reference: ImageCode, query: ImageCode, level: int, scale: float) -> tuple[list[Tensor], Tensor]:
+        return [scale * group[level] for group in (reference.features, reference.filters)], query.features[level]
+
+    @staticmethod
+    def _correlate(references: list[Tensor], warped: Tensor, radius: int) -> list[Tensor]:
+        return [F.leaky_relu(shifted_products(x, warped, radius), SLOPE) for x in references]
 
     def encode_without_filters(self, images: Tensor) -> ImageCode:
         """A query needs no filters."""

@@ -161,7 +161,7 @@ class PDCNet(nn.Module):
             if not wanted:
                 continue
             sizes = (low, low) if level == 3 else (reference.high_size, query.high_size)
-            compared = _compared(reference, query, level, self.levels[str(level)].correlation_scale)
+            compared = self._compared(reference, query, level, self.levels[str(level)].correlation_scale)
             held: Tensor | None = None  # the feature of the level before, for all passes
             for number in wanted:
                 passed = self._passed(output)
@@ -248,8 +248,7 @@ class PDCNet(nn.Module):
         `references` are the reference's features, and its filters where it has them, cut into tiles.
         """
         level, stride = self.levels[str(number)], self.strides[number]
-        tiles = Tiles.of(warp(query, up.flow, stride), level.radius)
-        correlations = [tiles.windows(tiles.multiply(x), SLOPE) for x in references]
+        correlations = self._correlate(references, warp(query, up.flow, stride), level.radius)
         plain = correlations[0]
         inputs = [correlations[-1], up.flow, *([] if up.feature is None else [up.feature]), *up.mixture]
         feature, residual = self._run(level.decoder, torch.cat(inputs, 1))
@@ -264,18 +263,24 @@ class PDCNet(nn.Module):
         log_var, logits = self._mixture(level, plain, predictor_feature, [*up.mixture, up.flow])
         return LevelOutput(number, flow, log_var, logits, *sizes), feature
 
+    @staticmethod
+    def _compared(reference: ImageCode, query: ImageCode, level: int, scale: float) -> tuple[list[Tensor], Tensor]:
+        """What the passes of a level compare: the reference's features, and its filters, cut into tiles; the query's features."""
+        maps = [group[level] for group in (reference.features, reference.filters) if group]
+        return [cut_mean(at_least_float32(x), scale) for x in maps], at_least_float32(query.features[level])
+
+    @staticmethod
+    def _correlate(references: list[Tensor], warped: Tensor, radius: int) -> list[Tensor]:
+        """The window of every position (B, (2r+1)^2, h, w), for each of the reference's maps."""
+        tiles = Tiles.of(warped, radius)
+        return [tiles.windows(tiles.multiply(x), SLOPE) for x in references]
+
 
 class Upsampled:
     """What a level receives from the one before it."""
 
     def __init__(self, flow: Tensor, mixture: list[Tensor], feature: Tensor | None):
         self.flow, self.mixture, self.feature = flow, mixture, feature
-
-
-def _compared(reference: ImageCode, query: ImageCode, level: int, scale: float = 1.0) -> tuple[list[Tensor], Tensor]:
-    """What the passes of a level compare: the reference's features, and its filters, cut into tiles; the query's features."""
-    maps = [group[level] for group in (reference.features, reference.filters) if group]
-    return [cut_mean(at_least_float32(x), scale) for x in maps], at_least_float32(query.features[level])
 
 
 def _unit(x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from pdc_sfm.colmap.io.models import model_poses
 from pdc_sfm.colmap.refinement import photometric
 from pdc_sfm.colmap.refinement.patches import align_patches, sample
 from pdc_sfm.colmap.refinement.photometric import refine_keypoints
+from pdc_sfm.errors import ImageError
 from pdc_sfm.evaluation.measures.poses import reconstruction_errors
 
 SIZE, FOCAL = (320, 240), 300.0
@@ -73,9 +74,9 @@ def smooth_error(points, number):
     return 0.8 * np.stack([np.sin(points[:, 0] + number), np.cos(1.3 * points[:, 0] + 2 * number)], 1)
 
 
-def options():
+def options(threads=1):
     chosen = pycolmap.BundleAdjustmentOptions(refine_focal_length=False, refine_extra_params=False)
-    chosen.ceres.solver_options.num_threads = 1
+    chosen.ceres.solver_options.num_threads = threads
     return chosen
 
 
@@ -100,6 +101,24 @@ def test_cameras_become_several_times_more_exact(tmp_path):
     for errors in ("degrees", "distances"):
         assert np.median(getattr(after, errors)) < np.median(getattr(before, errors)) / 5
     assert model.compute_mean_reprojection_error() < 0.15
+
+
+def test_threads_move_the_same_observations_to_the_same_places(tmp_path, monkeypatch):
+    model, _ = scene(tmp_path, texture(), smooth_error)
+    monkeypatch.setattr("pdc_sfm.colmap.refinement.photometric._adjust_by", lambda *_: None)  # Ceres sums in any order
+    places = []
+    for threads in (1, 3):
+        moved = pycolmap.Reconstruction(model)
+        refine_keypoints(moved, tmp_path, options(threads), rounds=1)
+        places.append(np.array([p.xy for i in moved.reg_image_ids() for p in moved.image(i).points2D]))
+    np.testing.assert_array_equal(*places)
+
+
+def test_an_image_that_is_gone_is_said_whatever_thread_reads_it(tmp_path):
+    model, _ = scene(tmp_path, texture(), smooth_error)
+    (tmp_path / model.image(2).name).unlink()
+    with pytest.raises(ImageError, match=model.image(2).name):
+        refine_keypoints(model, tmp_path, options(2))
 
 
 def test_without_texture_nothing_moves(tmp_path):

@@ -11,7 +11,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
+from pdc_sfm.colmap.options import thread_count
 from pdc_sfm.colmap.refinement.observations import NEIGHBORS, Observations, Surfaces, surfaces
 from pdc_sfm.colmap.refinement.patches import GRID, align_patches, sample
 from pdc_sfm.progress import progress
@@ -55,7 +57,7 @@ def refine_keypoints(
     before = Observations.of(model)
     for _ in range(rounds):
         last, error = pycolmap.Reconstruction(model), _median_error(model)
-        seen, alike = _move(model, images)
+        seen, alike = _move(model, images, options.ceres.solver_options.num_threads)
         if not alike.any():
             break
         _adjust_by(model, seen, alike, options)
@@ -168,7 +170,7 @@ def _shrink(model: pycolmap.Reconstruction) -> float:
     return max(1.0, _median_error(model) / USUAL_ERROR)
 
 
-def _move(model: pycolmap.Reconstruction, images: Path) -> tuple[Observations, np.ndarray]:
+def _move(model: pycolmap.Reconstruction, images: Path, threads: int) -> tuple[Observations, np.ndarray]:
     """Lay every observation over its point's best one. Returns those before, and which look alike (O,)."""
     seen = Observations.of(model)
     squares, shrink = surfaces(model, seen), _shrink(model)
@@ -180,8 +182,9 @@ def _move(model: pycolmap.Reconstruction, images: Path) -> tuple[Observations, n
     ends = np.cumsum(np.bincount(block_of[seen.point]))
     blocks = progress(np.split(rows_of_block, ends[:-1]), "refining keypoints", "block")
     alike = np.zeros(len(seen.point), bool)
-    for rows in blocks:
-        _move_block(model, seen, squares, rows, read, alike)
+    with ThreadPoolExecutor(thread_count(threads), "refine") as pool:
+        for rows in blocks:
+            _move_block(model, seen, squares, rows, read, alike, pool)
     alike[squares.best[seen.point[alike]]] = True
     return seen, alike
 
@@ -193,21 +196,26 @@ def _move_block(
     rows: np.ndarray,
     read: Callable[[int], tuple[np.ndarray, np.ndarray]],
     alike: np.ndarray,
+    pool: ThreadPoolExecutor,
 ) -> None:
-    """Move the observations `rows`, all those of some points, and mark the moved in `alike`."""
+    """Move the observations `rows`, all those of some points, and mark the moved in `alike`.
+
+    Images are independent of each other: each is a task for the threads, which write to different elements.
+    """
     points, local = np.unique(seen.point[rows], return_inverse=True)
     best = squares.best[points]
     templates, known = np.empty((len(points), len(GRID)), np.float32), np.zeros(len(points), bool)
-    for image_id in np.unique(seen.image_id[best]).tolist():
+
+    def take_templates(image_id: int) -> None:
         mine = np.flatnonzero(seen.image_id[best] == image_id)
         steps, known[mine] = _project_steps(model, image_id, seen.xyz[points[mine]], squares.steps[points[mine]])
         gray, scale = read(image_id)
         templates[mine] = sample(gray, seen.places[best[mine]] * scale, steps)
-    others = squares.best[seen.point[rows]] != rows
-    for image_id in np.unique(seen.image_id[rows]).tolist():
+
+    def move(image_id: int) -> None:
         mine = np.flatnonzero(others & (seen.image_id[rows] == image_id))
         if not len(mine):
-            continue
+            return
         which = rows[mine]
         steps, shown = _project_steps(model, image_id, seen.xyz[seen.point[which]], squares.steps[seen.point[which]])
         gray, scale = read(image_id)
@@ -218,6 +226,16 @@ def _move_block(
         for index, place in zip(seen.index[which[good]].tolist(), new[good] / scale):
             points2D[index].xy = place
         alike[which[good]] = True
+
+    others = squares.best[seen.point[rows]] != rows
+    _each(pool, take_templates, np.unique(seen.image_id[best]).tolist())
+    _each(pool, move, np.unique(seen.image_id[rows]).tolist())
+
+
+def _each(pool: ThreadPoolExecutor, call: Callable[[int], None], image_ids: Iterable[int]) -> None:
+    """Call it for every image; an error of any is raised here."""
+    for _ in pool.map(call, image_ids):
+        pass
 
 
 def _project_steps(
