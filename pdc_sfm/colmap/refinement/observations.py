@@ -44,32 +44,33 @@ class Surfaces:
     steps: np.ndarray  # (N, 2, 3) in the world: one pixel to the right, one pixel down
 
 
-def surfaces(model: pycolmap.Reconstruction, seen: Observations) -> Surfaces:
+def surfaces(model: pycolmap.Reconstruction, seen: Observations, threads: int = 1) -> Surfaces:
     """Fit a plane to the points around each point; its best image looks along the mean of all directions."""
-    poses = {i: np.asarray(model.image(i).cam_from_world().matrix()) for i in np.unique(seen.image_id).tolist()}
-    centers = {i: -pose[:, :3].T @ pose[:, 3] for i, pose in poses.items()}
-    rays = _unit(seen.xyz[seen.point] - np.stack([centers[i] for i in seen.image_id.tolist()]))
+    image_ids, image = np.unique(seen.image_id, return_inverse=True)  # (I,), (O,) rows of it
+    poses = np.stack([np.asarray(model.image(i).cam_from_world().matrix()) for i in image_ids.tolist()])  # (I, 3, 4)
+    centers = np.stack([-pose[:, :3].T @ pose[:, 3] for pose in poses])
+    focals = np.array([model.camera(model.image(i).camera_id).mean_focal_length() for i in image_ids.tolist()])
+    rays = _unit(seen.xyz[seen.point] - centers[image])
     mean = np.stack([np.bincount(seen.point, rays[:, axis], len(seen.xyz)) for axis in range(3)], 1)
     mean = _unit(mean)
     central = (rays * mean[seen.point]).sum(1)
     order = np.lexsort((-central, seen.point))
     best = order[np.r_[True, np.diff(seen.point[order]) != 0]]
-    image_ids = seen.image_id[best].tolist()
-    rotations = np.stack([poses[i][:, :3] for i in image_ids])
-    focal = np.array([model.camera(model.image(i).camera_id).mean_focal_length() for i in image_ids])
-    ray = seen.xyz - np.stack([centers[i] for i in image_ids])
+    of_best = image[best]
+    rotations, focal = poses[of_best, :, :3], focals[of_best]
+    ray = seen.xyz - centers[of_best]
     pixel = np.einsum("ni,ni->n", rotations[:, 2], ray) / focal  # its size at the depth of the point
     across = rotations[:, :2] * pixel[:, None, None]  # parallel to the image
-    normal = _normals(seen.xyz, mean)
+    normal = _normals(seen.xyz, mean, threads)
     slide = np.einsum("nai,ni->na", across, normal) / np.einsum("ni,ni->n", ray, normal)[:, None]
     return Surfaces(best, across - slide[..., None] * ray[:, None])  # along the ray, back onto the plane
 
 
-def _normals(xyz: np.ndarray, view: np.ndarray) -> np.ndarray:
+def _normals(xyz: np.ndarray, view: np.ndarray, threads: int) -> np.ndarray:
     """Normals (N, 3) of the planes through each point's neighbors; `view` where these are seen too obliquely."""
     from scipy.spatial import cKDTree
 
-    around = xyz[cKDTree(xyz).query(xyz, min(NEIGHBORS, len(xyz)))[1]]
+    around = xyz[cKDTree(xyz).query(xyz, min(NEIGHBORS, len(xyz)), workers=threads)[1]]
     around = around - around.mean(1, keepdims=True)
     normals = np.linalg.eigh(np.einsum("nki,nkj->nij", around, around))[1][:, :, 0]
     oblique = np.abs((normals * view).sum(1)) < STEEPEST

@@ -173,7 +173,8 @@ def _shrink(model: pycolmap.Reconstruction) -> float:
 def _move(model: pycolmap.Reconstruction, images: Path, threads: int) -> tuple[Observations, np.ndarray]:
     """Lay every observation over its point's best one. Returns those before, and which look alike (O,)."""
     seen = Observations.of(model)
-    squares, shrink = surfaces(model, seen), _shrink(model)
+    threads = thread_count(threads)
+    squares, shrink = surfaces(model, seen, threads), _shrink(model)
     read = functools.lru_cache(OPEN_IMAGES)(lambda image_id: _gray(images / model.image(image_id).name, shrink))
     order = np.argsort(seen.image_id[squares.best], kind="stable")  # blocks of points seen by few images
     block_of = np.empty(len(order), np.int64)
@@ -182,7 +183,7 @@ def _move(model: pycolmap.Reconstruction, images: Path, threads: int) -> tuple[O
     ends = np.cumsum(np.bincount(block_of[seen.point]))
     blocks = progress(np.split(rows_of_block, ends[:-1]), "refining keypoints", "block")
     alike = np.zeros(len(seen.point), bool)
-    with ThreadPoolExecutor(thread_count(threads), "refine") as pool:
+    with ThreadPoolExecutor(threads, "refine") as pool:
         for rows in blocks:
             _move_block(model, seen, squares, rows, read, alike, pool)
     alike[squares.best[seen.point[alike]]] = True
