@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 
 from pdc_sfm.images import write_image
-from pdc_sfm.scenes import Camera, Scene, SceneSettings, Shot, build_scene, plan_shots, render_image
+from pdc_sfm.scenes import Camera, SceneSettings, Shot, Town, build_scene, plan_shots, render_image
 from pdc_sfm.scenes.render.conditions import database_conditions, day_conditions, night_conditions
 
 TOWN = SceneSettings(width=400, height=300, database=20, depth=False, sky_directions=8, shadow_texel=0.06)
@@ -130,12 +130,12 @@ def _turned(seen: np.ndarray, wide: Camera, camera: Camera, random: np.random.Ge
     return np.clip(noisy, 0, 255).astype(np.uint8)
 
 
-def _shot(place: Place) -> tuple[Scene, Shot]:
+def _shot(place: Place) -> tuple[Town, Shot]:
     scene, shots = _town(place.town)
     return scene, shots[place.number]
 
 
 @functools.lru_cache(1)
-def _town(settings: SceneSettings) -> tuple[Scene, list[Shot]]:
+def _town(settings: SceneSettings) -> tuple[Town, list[Shot]]:
     scene = build_scene(settings)
     return scene, plan_shots(settings, scene.taken)

@@ -114,14 +114,16 @@ class Bench:
     def _more(self, count: int) -> RetrievalResult:
         """The cascade as if it let so many more images of each query through; the others are counted already."""
         top = max(self.settings.best, self.top) + count
-        return self._timed("cascade", self.settings, self.data.queries, self.data.database, top)[1]
+        settings = replace(self.settings, best=top, candidates=max(self.settings.candidates, top))
+        return self._timed("cascade", settings, self.data.queries, self.data.database, top)[1]
 
     def _among(self, *results: RetrievalResult) -> Ranked:
         """The ranking of all images that were counted."""
         place = {name: k for k, name in enumerate(self.data.database)}
         ranked = {}
         for query in self.data.queries:
-            counts = {image.name: image.matches for result in results for image in result.found[query]}
+            found = [image for result in results for image in result.found[query]]
+            counts = {image.name: image.matches for image in found if image.matches is not None}
             ranked[query] = sorted(counts, key=lambda name: (-counts[name], place[name]))
         return ranked
 
@@ -131,7 +133,7 @@ class Bench:
         start = time.process_time()
         output, codes = self.work / f"{name}.txt", self.work / "codes"
         output.parent.mkdir(parents=True, exist_ok=True)
-        given = {"codes": codes, "network": self.network, "show": True}
+        given = {"codes": codes, "network": self.network}
         result = retrieve(self.data.images, queries, database, output, top, settings, **given)
         return time.process_time() - start, result
 

@@ -65,15 +65,15 @@ class Counted:
     """A network that counts what is asked of it."""
 
     def __init__(self, network: PDCNet) -> None:
-        self.network, self.settings, self.confidence_head = network, network.settings, network.confidence_head
+        self.network = network
         self.counts = np.zeros(3, int)  # images encoded, pairs decoded, passes of the 256x256 branch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
 
     def encode(self, images: Tensor) -> ImageCode:
         self.counts[0] += len(images)
         return self.network.encode(images)
-
-    def encode_low(self, images: Tensor) -> ImageCode:
-        return self.network.encode_low(images)
 
     def decode(
         self, reference: ImageCode, query: ImageCode, last_level: int = 0, **options: Any

@@ -25,6 +25,16 @@ def test_a_benchmark_needs_neither_a_changed_path_nor_the_tests(path):
     assert "../shared" not in text
 
 
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_what_a_benchmark_imports_is_there(path):
+    try:
+        importlib.import_module(path.stem)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in {"pdc_sfm", *(script.stem for script in SCRIPTS)}:
+            raise
+        pytest.skip(f"{error.name} is not installed")
+
+
 @pytest.mark.parametrize(
     ("name", "option"),
     [
