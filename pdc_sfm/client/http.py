@@ -52,8 +52,7 @@ class Client:
         `place` (latitude, longitude), only images of the map within `radius` of it are used; with a `pose` (qw, qx, qy, qz,
         tx, ty, tz, camera from world), only those of them that look the same way.
         """
-        near = {"position": _joined(position), "place": _joined(place), "pose": _joined(pose)}
-        where = {"camera": camera, **near, "radius": radius}
+        where = {"camera": camera, "position": position, "place": place, "pose": pose, "radius": radius}
         return _read(Localization, self._post("/localize", image, where))
 
     def retrieve(self, image: Path | str | bytes, *, top: int | None = None) -> Retrieval:
@@ -69,7 +68,7 @@ class Client:
         return self._ask("POST", "/images", {"name": name}, *_form(images))["id"]
 
     def submit(self, image: Path | str | bytes, **where: Any) -> str:
-        """Queue a photograph for /localize without waiting; `request` returns the result."""
+        """Queue a photograph without waiting, with the arguments of `localize`; `request` returns the result."""
         return self._post("/localize", image, {**where, "wait": "false"})["id"]
 
     def request(self, number: str) -> Request:
@@ -89,12 +88,12 @@ class Client:
 
     def _post(self, path: str, image: Path | str | bytes, where: dict[str, Any]) -> Any:
         name = Path(image).name if isinstance(image, Path | str) else None
-        return self._ask("POST", path, {**where, "name": name}, _content(image), "application/octet-stream")
+        return self._ask("POST", path, {"name": name, **where}, _content(image), "application/octet-stream")
 
     def _ask(
         self, verb: str, path: str, where: dict[str, Any] | None = None, body: bytes | None = None, kind: str = ""
     ) -> Any:
-        given = {key: value for key, value in (where or {}).items() if value is not None}
+        given = {key: _written(value) for key, value in (where or {}).items() if value is not None}
         url = f"{self.url}{path}{'?' + urllib.parse.urlencode(given) if given else ''}"
         headers = {"Content-Type": kind} if kind else {}
         headers |= {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -135,8 +134,9 @@ def _content(image: Path | str | bytes) -> bytes:
     return image if isinstance(image, bytes) else Path(image).read_bytes()
 
 
-def _joined(numbers: Sequence[float] | None) -> str | None:
-    return None if numbers is None else ",".join(map(repr, map(float, numbers)))
+def _written(value: Any) -> str:
+    """A parameter of a request: numbers with commas between them."""
+    return str(value) if isinstance(value, str | int | float) else ",".join(map(repr, map(float, value)))
 
 
 def _detail(content: bytes) -> str:

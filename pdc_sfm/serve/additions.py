@@ -10,7 +10,7 @@ import dataclasses
 import json
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from pdc_sfm.client.answers import Addition
@@ -70,6 +70,10 @@ class Additions:
         report("pairs", 0, 1)
         given, mapped = self._state_of(self._find()), self.current()
         folder, photographs = self._maps / number, self._pictures / number
+        if mapped.model.parent == folder:  # the server was killed after that, before it could say so
+            return _found(
+                sorted(path.name for path in photographs.iterdir()), set(model_poses(load_model(mapped.model)))
+            )
         names = _save(pictures, photographs, number)
         match = engine_matcher(self._matching)
 
@@ -81,7 +85,7 @@ class Additions:
         settings = ExtendSettings(match=self._matching, report=False)
         try:
             extend_map(mapped, photographs, folder, settings, match=match_and_tell)
-            added, left_out = _check(mapped, folder, names)
+            found = _check(mapped, folder, names)
         except UserError:
             shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(photographs, ignore_errors=True)
@@ -91,7 +95,7 @@ class Additions:
         for other in self._maps.iterdir():
             if other.name not in kept:
                 shutil.rmtree(other, ignore_errors=True)
-        return Addition(added, left_out)
+        return found
 
 
 def _save(pictures: Sequence[bytes], folder: Path, number: str) -> list[str]:
@@ -106,12 +110,16 @@ def _save(pictures: Sequence[bytes], folder: Path, number: str) -> list[str]:
     return names
 
 
-def _check(mapped: Map, folder: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def _found(names: Sequence[str], now: Collection[str]) -> Addition:
+    """Which of the photographs the images of a map are, and which are not among them."""
+    return Addition([name for name in names if name in now], [name for name in names if name not in now])
+
+
+def _check(mapped: Map, folder: Path, names: Sequence[str]) -> Addition:
     """What was added and what was not; refuses a map that is worse than it was."""
     before, now = (set(model_poses(load_model(model))) for model in (mapped.model, folder / "sfm"))
-    added = [name for name in names if name in now]
-    said = _summary(folder / "sfm")
-    if not added:
+    found, said = _found(names, now), _summary(folder / "sfm")
+    if not found.added:
         remarks = said.get("remarks", [])
         raise NotAdded(f"none of the photographs has a place in the map: {remarks[-1] if remarks else 'no match'}")
     if before - now:
@@ -119,7 +127,7 @@ def _check(mapped: Map, folder: Path, names: Sequence[str]) -> tuple[list[str], 
     verdict = said.get("verdict", {})
     if verdict.get("kind", WELL) != WELL and _summary(mapped.model).get("verdict", {}).get("kind", WELL) == WELL:
         raise NotAdded(f"with them the map is {verdict['kind']}, left as it was: {'; '.join(verdict['reasons'][:3])}")
-    return added, [name for name in names if name not in now]
+    return found
 
 
 def _summary(model: Path) -> dict:

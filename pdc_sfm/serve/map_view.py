@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,13 +18,20 @@ from pdc_sfm.serve.resident_map import ResidentMap
 QUALITY = 80  # of small JPEG images
 
 
-@functools.lru_cache(maxsize=2)  # a map, and the one that takes its place
+_kept: WeakKeyDictionary[ResidentMap, tuple[np.ndarray, np.ndarray]] = (
+    WeakKeyDictionary()
+)  # a map that is replaced goes
+
+
 def _drawn(held: ResidentMap) -> tuple[np.ndarray, np.ndarray]:
     """Points (N, 3) and colors (N, 3) in an order whose beginnings are evenly drawn from all."""
-    points, colors = model_points(held.model)
-    keep = np.flatnonzero(remove_outliers(points)) if len(points) else np.zeros(0, int)
-    order = np.random.default_rng(0).permutation(keep)
-    return points[order].astype("<f4"), colors[order].astype(np.uint8)
+    found = _kept.get(held)
+    if found is None:
+        points, colors = model_points(held.model)
+        keep = np.flatnonzero(remove_outliers(points)) if len(points) else np.zeros(0, int)
+        order = np.random.default_rng(0).permutation(keep)
+        found = _kept[held] = points[order].astype("<f4"), colors[order].astype(np.uint8)
+    return found
 
 
 def map_points(held: ResidentMap, most: int) -> bytes:

@@ -138,6 +138,8 @@ def read_where(parameters: dict[str, Any], held: ResidentMap) -> Where:
         raise SettingsError("give one of position, place and pose")
     if any(given) and radius is None:
         raise SettingsError("give a radius with the position, place or pose, in units of the map")
+    if radius is not None and not any(given):
+        raise SettingsError("give a position, place or pose with the radius around it")
     if radius is not None and not (math.isfinite(radius) and radius > 0):
         raise SettingsError(f"radius={radius} must be above 0")
     if place is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import sqlite3
 import threading
 import time
 from collections import deque
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 Answer = Callable[[Task, Callable[[str, int, int], None]], dict[str, Any]]
 REMEMBERED = 32  # durations by which the wait of a full queue is told
 FIRST_GUESS = 5.0  # seconds of a request before one was answered
+PAUSE = 5.0  # seconds until the next try where the requests cannot be written, as on a full disk
 
 
 class WorkStage(NamedTuple):
@@ -105,7 +107,12 @@ class Workers:
             with self._wake:
                 if self._ended:
                     return
-                task = self._store.take(additions)
+                try:
+                    task = self._store.take(additions)
+                except sqlite3.Error as error:  # it is taken when there is room again
+                    log.error("no request can be taken: %s", error)
+                    self._wake.wait(PAUSE)
+                    continue
                 if task is None:
                     self._wake.wait()
                     continue
@@ -128,7 +135,7 @@ class Workers:
                 log.exception("request %s failed", task.id)
                 error, status = f"the server failed at it ({type(said).__name__}): see its log", 500
         seconds = time.perf_counter() - begun
-        self._store.finish(task.id, answer, error, status)
+        self._finish(task, answer, error, status)
         self._progress.pop(task.id, None)
         if task.kind != ADDITION:
             self._seconds.append(seconds)
@@ -136,3 +143,15 @@ class Workers:
         with self._wake:
             for loop, event in self._waiting.pop(task.id, []):
                 loop.call_soon_threadsafe(event.set)
+
+    def _finish(self, task: Task, answer: dict[str, Any] | None, error: str, status: int) -> None:
+        """Keep the answer, as soon as it can be written; a server that ends begins the request again at its next start."""
+        while True:
+            try:
+                return self._store.finish(task.id, answer, error, status)
+            except sqlite3.Error as problem:
+                log.error("the answer of request %s cannot be kept: %s", task.id, problem)
+            with self._wake:
+                if self._ended:
+                    return
+                self._wake.wait(PAUSE)

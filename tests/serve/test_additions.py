@@ -78,10 +78,21 @@ def test_an_addition_that_was_killed_goes_on(additions, wall, tmp_path):
     with pytest.raises(Killed):
         additions.add("n", [content], until_it_is_matched)
     assert additions.current() == open_map(wall / "sfm")
-    journal = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "maps" / "n" / "matches.raw").iterdir()}
+    journal = {
+        path.name: path.stat().st_mtime_ns for path in (tmp_path / "maps" / "n" / "matches.raw").glob("*.matches")
+    }
     found = additions.add("n", [content], lambda *_: None)
     assert found.added == ["added-n-0.png"]
     assert {k: (tmp_path / "maps" / "n" / "matches.raw" / k).stat().st_mtime_ns for k in journal} == journal
+    assert additions.current().model == tmp_path / "maps" / "n" / "sfm"
+
+
+def test_an_addition_that_was_killed_before_its_answer_was_kept_stays_in_the_map(additions, wall, tmp_path):
+    """The kill falls while the map is loaded, which takes memory and time."""
+    content, before = (wall / "queries" / "query.png").read_bytes(), open_map(wall / "sfm")
+    first = additions.add("n", [content], lambda *_: None)
+    assert additions.current() != before
+    assert additions.add("n", [content], lambda *_: None) == first
     assert additions.current().model == tmp_path / "maps" / "n" / "sfm"
 
 

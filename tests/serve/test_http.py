@@ -1,14 +1,17 @@
 """A real server on this machine: what it answers, what it refuses, and that no one who asks harms another."""
 
+import gc
 import http.client
 import io
 import json
 import socket
+import sqlite3
 import struct
 import threading
 import time
 import urllib.error
 import urllib.request
+import weakref
 import zlib
 from importlib import resources
 from urllib.parse import urlsplit
@@ -19,6 +22,7 @@ from PIL import Image
 from serving import running, tell_brightness, wait_until
 
 from pdc_sfm.client import ServerError
+from pdc_sfm.serve.map_view import map_points, map_summary
 from pdc_sfm.serve.requests import RequestStore, new_number
 
 TOKEN = "a-token-of-some-length"
@@ -140,6 +144,7 @@ def test_parameters_that_make_no_sense_are_named(make_server):
             "camera=NO%20640%20480%201": "unknown camera model NO",
             "position=1,2&radius=3": "write 3 numbers",
             "position=1,2,3": "give a radius",
+            "radius=3": "give a position, place or pose",
             "position=1,2,3&radius=-1": "must be above 0",
             "position=1,2,3&radius=nan": "must be above 0",
             "place=48,11&radius=5": "does not know its place on the earth",
@@ -148,6 +153,55 @@ def test_parameters_that_make_no_sense_are_named(make_server):
             assert (status, said in content["detail"]) == (422, True), content
         assert post(url, picture(), "/retrieve?top=0")[0] == 422
         assert post(url, picture(), "/match")[0] == 422  # one picture, where two are needed
+
+
+def test_what_is_known_of_a_queued_photograph_arrives_as_for_one_that_is_waited_for(make_server, ask, wall):
+    told = []
+
+    def note(photograph, content, where, report):
+        told.append((where.position.tolist(), where.radius))
+        return tell_brightness(photograph, content, where, report)
+
+    with running(make_server(note)) as url:
+        client, near = ask(url), {"position": (1.5, 2, 3), "radius": 4}
+        client.localize(picture(), **near)
+        number = client.submit(wall / "queries" / "query.png", name="mine", **near)
+        wait_until(lambda: client.request(number).state == "done")
+        assert told == [([1.5, 2, 3], 4)] * 2
+        assert client.request(number).name == "mine"
+
+
+def test_a_full_disk_stops_no_worker(make_server, monkeypatch):
+    """Where requests cannot be written, they wait; when there is room again, they are answered."""
+    monkeypatch.setattr("pdc_sfm.serve.worker.PAUSE", 0.05)
+    server = make_server(tell_brightness)
+
+    def failing(method):
+        refused = []
+
+        def call(*args, **kwargs):
+            if len(refused) < 4:
+                refused.append(True)
+                raise sqlite3.OperationalError("database or disk is full")
+            return method(*args, **kwargs)
+
+        return call
+
+    with running(server) as url:
+        monkeypatch.setattr(server.store, "take", failing(server.store.take))
+        assert post(url, picture(5))[2]["inliers"] == 5
+        monkeypatch.setattr(server.store, "finish", failing(server.store.finish))
+        assert post(url, picture(6))[2]["inliers"] == 6
+
+
+def test_a_map_that_was_replaced_is_let_go(make_server):
+    server = make_server()
+    before = weakref.ref(server.map)
+    assert map_summary(server.map).points
+    assert map_points(server.map, 10)
+    server.map = server._load()
+    gc.collect()
+    assert before() is None
 
 
 def test_forms_are_read_as_browsers_and_curl_send_them(make_server):
