@@ -94,6 +94,14 @@ def atomic_folder(path: Path | str, marker: str) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def remove_folder(path: Path) -> None:
+    """Remove a folder at once or not at all: what a kill left of it would be taken for whole."""
+    gone = path.with_name(f".{path.name}.gone")
+    shutil.rmtree(gone, ignore_errors=True)  # of a run that was killed
+    os.replace(path, gone)
+    shutil.rmtree(gone)
+
+
 def check_room(folder: Path, needed: int) -> None:
     """Refuse to begin where the disk has less room than this: for libraries that do not survive a full disk."""
     free = shutil.disk_usage(folder).free

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.io.results import pose_line
 from pdc_sfm.demo.settings import PhotographSettings
 from pdc_sfm.errors import OtherSettingsError
-from pdc_sfm.files import write_text
+from pdc_sfm.files import remove_folder, write_text
 from pdc_sfm.media.panoramas import JOURNAL, panorama_views, view_name, write_views
 from pdc_sfm.settings import load_settings
 
@@ -28,7 +27,7 @@ def views_of_panoramas(panoramas: Path, folder: Path, settings: PhotographSettin
     try:
         names = write_views(panoramas, folder, settings.panoramas)
     except OtherSettingsError:
-        shutil.rmtree(folder)
+        remove_folder(folder)
         names = write_views(panoramas, folder, settings.panoramas)
     made = sorted(set((folder / JOURNAL).read_text(encoding="utf-8").split("\n")))
     first = panorama_views(settings.panoramas)[0].name

@@ -33,6 +33,7 @@ from pdc_sfm.pipeline.matching import ListMatcher, describe, describe_matching, 
 from pdc_sfm.run_folder import RECORD, RunFolder, write_json
 from pdc_sfm.settings import result_settings, to_dict
 from pdc_sfm.store.control import Control, read_control
+from pdc_sfm.store.image_marks import image_mark
 from pdc_sfm.store.pair_lists import Pair, write_pairs
 from pdc_sfm.store.positions import Positions, read_positions
 
@@ -89,7 +90,8 @@ def run_photographs(
         folder.begin("images", {"images": str(images.resolve()), **to_dict(settings)})
         chain = Chain(folder)
         more = [*([made_of] if made_of else []), *([masking.digest()] if masking else [])]
-        what = [names, *more] if more else names
+        marks = {name: image_mark(images / name) for name in names}
+        what = [marks, *more] if more else marks
         chain.run("images", what, [folder / "images"], lambda: link_images(images, names, folder, masking))
         if not leads_to(images, folder):  # the photographs were moved: what was found in them holds
             link_images(images, names, folder, masking)

@@ -34,7 +34,7 @@ from pdc_sfm.demo.query_pairs import choose_pairs
 from pdc_sfm.demo.query_rigs import query_frames, read_query_rigs
 from pdc_sfm.engine.run import MatchingSettings
 from pdc_sfm.errors import FormatError, ImageError
-from pdc_sfm.files import exclusive, write_text
+from pdc_sfm.files import exclusive, file_digest, write_text
 from pdc_sfm.images import list_images, needs_jpeg
 from pdc_sfm.matches.masks import Masks
 from pdc_sfm.media.heif import refuse_unreadable_heif
@@ -43,6 +43,7 @@ from pdc_sfm.pipeline.steps import Steps
 from pdc_sfm.retrieval import RetrievalSettings, retrieve
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import result_settings
+from pdc_sfm.store.image_marks import image_mark
 from pdc_sfm.store.pair_lists import read_retrieval
 
 RESULTS = "results.txt"
@@ -133,7 +134,8 @@ def localize_in_map(
         cameras, sources = query_cameras(links, read, listed, model, rigs)
         usable = [link for name, link in links.items() if link in cameras]
         steps = Steps(output)
-        what = {"database": database, "queries": usable, "top": top, "settings": describe(finding)}
+        marks = {link: image_mark(read[name]) for name, link in links.items() if link in cameras}
+        what = {"database": database, "queries": marks, "top": top, "settings": describe(finding)}
         what |= {"masks": masking.digest()} if masking else {}
         counts, raw = [output / "retrieval.counts"], [output / "matches.raw"]
 
@@ -162,6 +164,7 @@ def localize_in_map(
             steps.run("retrieve", what, [retrieved], find, counts)
         if usable and retrieved.read_text(encoding="utf-8").strip():
             how = {**describe_matching(matching, None, masking), "until": result_settings(chosen)}
+            how["keypoints"] = file_digest(mapped.features)
             steps.run("match", how, [pairs, features, matches], match_queries, raw)
             log.info("localize ...")
             target = output / "localization.txt"

@@ -10,6 +10,7 @@ from typing import Any
 
 from pdc_sfm.demo.settings import PhotographSettings
 from pdc_sfm.errors import OtherSettingsError
+from pdc_sfm.files import remove_folder
 from pdc_sfm.media.video import RECORD, extract_frames
 from pdc_sfm.settings import load_settings
 
@@ -37,7 +38,7 @@ def frames_of_videos(videos: Sequence[Path | str], folder: Path, fps: float) -> 
         try:
             found = extract_frames(video, folder / name, fps)
         except OtherSettingsError:
-            shutil.rmtree(folder / name)
+            remove_folder(folder / name)
             found = extract_frames(video, folder / name, fps)
         log.info("%-18s %s", name, found)
         made.append([name, [frame.name for frame in found.kept], (folder / name / RECORD).read_text(encoding="utf-8")])

@@ -24,6 +24,7 @@ from pdc_sfm.matches.snap import SnapSettings
 from pdc_sfm.paths import keep_apart
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import require, require_file_name, to_dict
+from pdc_sfm.store.image_marks import check_same_images
 from pdc_sfm.store.journal import open_raw_store
 from pdc_sfm.store.pair_lists import Pair, check_keys, read_pairs, unique_pairs
 from pdc_sfm.tracks.assemble import Outputs, Summary, aggregate
@@ -135,6 +136,8 @@ def match_pairs(
     covered = masking.covered if masking else None
     outputs = Outputs(features, matches, recorded, settings.tracks, references, uncertainty, covered)
     with open_raw_store(raw, made_by, overwrite=overwrite == "all", wait=wait) as store:
+        listed_images = (name for pair in unique for name in pair)
+        check_same_images(raw, images, listed_images, {name for pair in store.pairs() for name in pair})
         loop = LoopReport()
         if any(pair not in store for pair in unique):
             make = functools.partial(_work, settings, images, matcher, given, strict, masking)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pdc_sfm.errors import OtherSettingsError
-from pdc_sfm.files import write_text
+from pdc_sfm.files import remove_folder, write_text
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +68,7 @@ def _remove_other(refused: Path | None, outputs: Sequence[Path], rest: Sequence[
     found = [path for path in (refused, *outputs) if path.exists()]
     for path in found:
         if path.is_dir():
-            shutil.rmtree(path)
+            remove_folder(path)
         else:
             path.unlink(missing_ok=True)
     return bool(found)

@@ -7,7 +7,7 @@ goes on after the last whole part.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,11 @@ class CodeFolder:
         self._places: dict[str, tuple[int, int]] = {}  # name -> part and row
         for path in self.parts:
             self._know(self._header(path))
+
+    @property
+    def names(self) -> Collection[str]:
+        """The images that have codes."""
+        return self._places.keys()
 
     def missing(self, names: Sequence[str]) -> list[str]:
         """The images that no part has yet."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pdc_sfm.errors import ImageError
-from pdc_sfm.files import exclusive
+from pdc_sfm.errors import ImageError, OtherSettingsError
+from pdc_sfm.files import exclusive, remove_folder
 from pdc_sfm.images import Photograph
 from pdc_sfm.matcher import Matcher
 from pdc_sfm.progress import progress
@@ -19,6 +19,7 @@ from pdc_sfm.retrieval.index import DescriptorIndex
 from pdc_sfm.retrieval.run import RetrievedImage, codes_made_by
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.retrieval.work import full_settings
+from pdc_sfm.store.image_marks import check_same_images
 from pdc_sfm.workers import Block
 
 if TYPE_CHECKING:
@@ -37,14 +38,21 @@ class ResidentRetrieval:
         self.database, self.settings = list(database), settings
         self._network, self._images = network, images
         self.matcher = Matcher(network, full_settings(settings), settings.device)
-        self._folder = CodeFolder(codes, codes_made_by(settings, None))
+        self._codes, self._made_by = codes, codes_made_by(settings, None)
+        self._folder = CodeFolder(codes, self._made_by)
         self._index: DescriptorIndex | None = None  # of a map of more images than are compared feature by feature
 
     def prepare(self) -> None:
         """Make the codes that are compared first, where the map has more images than the full network is to rank."""
         if not self._is_large(self.database):
             return
-        with exclusive(self._folder.folder, wait=True):
+        with exclusive(self._codes, wait=True):
+            try:
+                check_same_images(self._codes, self._images, self.database, self._folder.names)
+            except OtherSettingsError:  # the map was made anew of other photographs of these names
+                remove_folder(self._codes)
+                self._folder = CodeFolder(self._codes, self._made_by)
+                check_same_images(self._codes, self._images, self.database, ())
             if missing := self._folder.missing(self.database):
                 self._make_codes(missing)
             index = DescriptorIndex(self._folder, resident=True)

@@ -20,6 +20,7 @@ from pdc_sfm.retrieval.image_lists import read_names
 from pdc_sfm.retrieval.settings import RetrievalSettings
 from pdc_sfm.run_folder import write_json
 from pdc_sfm.settings import require, to_dict
+from pdc_sfm.store.image_marks import check_same_images
 from pdc_sfm.store.journal import CountStore, MatchCount, open_store
 from pdc_sfm.store.pair_lists import Pair, check_listed, write_pairs
 from pdc_sfm.workers import Pool, open_pool
@@ -219,6 +220,7 @@ class _RetrievalJob:
         store = self._store("low", {"radius": self.settings.low_radius, "passes": PASSES})
         folder = CodeFolder(self.codes, self._made_by)
         with exclusive(self.codes), progress(None, "codes", "image", len(self.database) + len(self.queries)) as bar:
+            check_same_images(self.codes, self.images, self.database, folder.names)
             missing = folder.missing(self.database)
             bar.update(len(self.database) - len(missing))
             for codes in self._encode(missing, bar):
@@ -264,8 +266,11 @@ class _RetrievalJob:
         store.flush()
 
     def _store(self, name: str, settings: dict[str, Any]) -> CountStore:
-        made_by = {**self._made_by, **settings}
-        return self._stack.enter_context(open_store(CountStore, self.counts / name, made_by))
+        made_by, place = {**self._made_by, **settings}, self.counts / name
+        store = self._stack.enter_context(open_store(CountStore, place, made_by))
+        counted = {image for pair in store.pairs() for image in pair}
+        check_same_images(place, self.images, (*self.queries, *self.database), counted)
+        return store
 
 
 def codes_made_by(settings: RetrievalSettings, network: PDCNet | None) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import struct
 import time
 import zlib
@@ -23,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 import numpy as np
 
 from pdc_sfm.errors import FormatError, OtherSettingsError, StorageError
-from pdc_sfm.files import exclusive, write_text
+from pdc_sfm.files import exclusive, remove_folder, write_text
 from pdc_sfm.matches.types import RawMatches
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
@@ -253,7 +252,7 @@ def open_store(
     folder = Path(folder)
     with exclusive(folder, wait):
         if overwrite and folder.exists():
-            shutil.rmtree(folder)
+            remove_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         _keep_settings(folder, settings)
         store = kind(folder)

@@ -131,6 +131,15 @@ def test_masks_of_another_size_are_named_before_anything_is_matched(scene, tmp_p
     assert f"the mask {tmp_path / 'masks' / '0.png.png'} is 320 x 240, the image 0.png 640 x 480" in left_out[0]
 
 
+def test_other_photographs_of_the_same_names_are_not_taken_for_those_of_an_earlier_run(scene, tmp_path, said):
+    settings = PhotographSettings(**QUIET)
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact_matcher(scene))
+    write_image(tmp_path / "photos" / NAMES[3], np.full((480, 640, 3), 9, np.uint8))
+    said()
+    run_photographs(tmp_path / "photos", tmp_path / "run", settings, match=exact_matcher(scene))
+    assert not any(line.endswith("done before") for line in said())
+
+
 def test_masks_follow_the_names_of_links(scene, tmp_path):
     (tmp_path / "photos" / "0.png").rename(tmp_path / "photos" / "no 0.png")
     for name in ("no 0.png", "1.png"):

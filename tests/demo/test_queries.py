@@ -4,6 +4,8 @@ import dataclasses
 import json
 import shutil
 
+import h5py
+import numpy as np
 import pycolmap
 import pytest
 from projections import make_scene, write_features, write_images, write_matches, write_model, write_pairs
@@ -16,6 +18,7 @@ from pdc_sfm.demo.queries import localize_in_map, open_map, table
 from pdc_sfm.demo.query_intrinsics import intrinsics_of
 from pdc_sfm.errors import FormatError, ImageError
 from pdc_sfm.evaluation.measures.poses import pose_error
+from pdc_sfm.images import write_image
 from pdc_sfm.store.pair_lists import read_pairs
 from pdc_sfm.store.pair_lists import write_pairs as write_list
 
@@ -87,6 +90,25 @@ def test_every_query_is_where_it_was_taken(scene, world, found):
     first = len(calls)
     localize_in_map(open_map(world / "sfm"), world / "queries", world / "out", match=exact(scene, calls))
     assert (len(calls), len(found)) == (first, 1)  # the second time nothing is repeated
+
+
+def test_another_photograph_of_the_same_name_is_localized_anew(scene, world, found):
+    calls = []
+    localize_in_map(open_map(world / "sfm"), world / "queries", world / "out", match=exact(scene, calls))
+    first = len(calls)
+    write_image(world / "queries" / OWN[0], np.full((480, 640, 3), 9, np.uint8))
+    localize_in_map(open_map(world / "sfm"), world / "queries", world / "out", match=exact(scene, calls))
+    assert (len(calls), len(found)) == (2 * first, 2)
+
+
+def test_a_map_with_other_keypoints_is_matched_anew(scene, world, found):
+    calls = []
+    localize_in_map(open_map(world / "sfm"), world / "queries", world / "out", match=exact(scene, calls))
+    first = len(calls)
+    with h5py.File(world / "f.h5", "a") as file:
+        file.attrs["made"] = "anew"
+    localize_in_map(open_map(world / "sfm"), world / "queries", world / "out", match=exact(scene, calls))
+    assert (len(calls), len(found)) == (2 * first, 1)
 
 
 def test_in_a_map_with_an_origin_queries_have_a_place_on_the_earth(scene, world, found):

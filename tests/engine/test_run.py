@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from h5_content import content
 
 from pdc_sfm.engine.pairing import exhaustive_pairs, nearest_pose_pairs, sequential_pairs
 from pdc_sfm.engine.run import MatchingSettings, _made_by, match_pairs
-from pdc_sfm.errors import BusyError, FormatError, ImageError, SettingsError
+from pdc_sfm.errors import BusyError, FormatError, ImageError, OtherSettingsError, SettingsError
+from pdc_sfm.images import write_image
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.journal import RawStore, open_raw_store
 
@@ -265,3 +267,34 @@ def test_a_run_of_the_earlier_default_strategy_says_how_to_go_on_with_it(photos)
     again = FakeMatcher()
     match_pairs(images, pairs, output, direct, matcher=again)
     assert not again.matched
+
+
+def test_other_images_of_the_same_names_are_not_answered_with_the_matches_of_the_first(photos, tmp_path):
+    """A second folder of IMG_0001.jpg, IMG_0002.jpg, ... into the same output."""
+    images, pairs, output = photos
+    match_pairs(images, pairs, output, matcher=FakeMatcher())
+    before = content(output)
+    second = tmp_path / "second"
+    shutil.copytree(images, second)  # the same pictures, of another time
+    for path in second.rglob("*.png"):
+        os.utime(path, (1, 1))
+    matcher = FakeMatcher()
+    match_pairs(second, pairs, output, matcher=matcher)
+    assert matcher.encoded == []
+    changed = sorted(second.rglob("*.png"))[2]
+    write_image(changed, np.full((60, 80, 3), 7, np.uint8))
+    with pytest.raises(OtherSettingsError, match=rf"other images of the same names .*{changed.name}.*or overwrite"):
+        match_pairs(second, pairs, output, matcher=matcher)
+    assert content(output) == before
+    match_pairs(second, pairs, output, matcher=matcher, overwrite="all")
+    assert len(matcher.encoded) == 8
+
+
+def test_an_image_that_could_not_be_read_may_be_replaced(photos):
+    images, pairs, output = photos
+    name = sorted(images.rglob("*.png"))[3]
+    whole = name.read_bytes()
+    name.write_bytes(whole[:50])
+    assert not match_pairs(images, pairs, output, matcher=FakeMatcher()).complete
+    name.write_bytes(whole)
+    assert match_pairs(images, pairs, output, matcher=FakeMatcher()).complete

@@ -253,3 +253,15 @@ def test_matches_under_masks_do_not_count(images):
     assert result.unmasked is None
     with pytest.raises(OtherSettingsError, match="masks"):
         run(images, EXHAUSTIVE)
+
+
+@pytest.mark.parametrize("settings", [EXHAUSTIVE, CASCADE, replace(CASCADE, best=0)])
+def test_another_image_of_the_same_name_is_not_answered_with_the_counts_of_the_first(images, settings):
+    run(images, settings)
+    gray_images(images, {"query/a.png": 101})
+    with pytest.raises(OtherSettingsError, match=r"other images of the same names .*query/a\.png"):
+        run(images, settings)
+    gray_images(images, QUERIES | {"db/104.png": 120})
+    with pytest.raises(OtherSettingsError, match=r"other images of the same names .*db/104\.png"):
+        run(images, settings)
+    assert run(images, settings, output="new.txt").found

@@ -1,6 +1,7 @@
 """A map in memory answers as `localize --map` does, whatever of it is kept in memory."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pycolmap
@@ -12,7 +13,7 @@ from pdc_sfm.commands.shared.query_settings import load_query_settings
 from pdc_sfm.demo.queries import localize_in_map, open_map
 from pdc_sfm.errors import FormatError, ImageError, UserError
 from pdc_sfm.evaluation.measures.poses import pose_error
-from pdc_sfm.images import Photograph, decode_photograph
+from pdc_sfm.images import Photograph, decode_photograph, read_image, write_image
 from pdc_sfm.serve.additions import both_ways
 from pdc_sfm.serve.cache import ByteCache
 from pdc_sfm.serve.resident_map import NOT_NEAR, ResidentMap, Where
@@ -65,6 +66,23 @@ def test_the_answer_is_that_of_localize(
     assert (answer.doubt, answer.camera.source) == (rows["query.png"].doubt, rows["query.png"].camera)
     listed = (tmp_path / "out" / "pairs.txt").read_text().split()[1::2]
     assert [image.name for image in answer.images] == listed
+
+
+def test_codes_of_other_photographs_of_the_same_names_are_made_anew(wall, queries, network, tmp_path):
+    """A map made anew of a second video, in the same folder: its frames have the names of the first."""
+    mapped, chosen = open_map(wall / "sfm"), dataclasses.replace(queries.finding, best=0)
+    shutil.copytree(mapped.images, tmp_path / "images")
+    mapped = dataclasses.replace(mapped, images=tmp_path / "images")
+    chosen = dataclasses.replace(queries, finding=chosen)
+    ResidentMap(mapped, tmp_path / "codes", chosen, network)
+    (part,) = (tmp_path / "codes").glob("*.safetensors")
+    first = part.read_bytes()
+    ResidentMap(mapped, tmp_path / "codes", chosen, network)
+    assert part.read_bytes() == first
+    changed = next((tmp_path / "images").rglob("*.png"))
+    write_image(changed, read_image(changed)[::-1])
+    ResidentMap(mapped, tmp_path / "codes", chosen, network)
+    assert part.read_bytes() != first
 
 
 def test_the_pose_is_where_the_photograph_was_taken(held, content):

@@ -57,7 +57,7 @@ def test_a_match_file_has_the_datasets_of_the_page(run):
 
 
 def test_a_record_of_the_journal_is_as_the_page_says(run):
-    assert sorted(path.name for path in run.raw.iterdir()) == ["00000.matches", "settings.json"]
+    assert sorted(path.name for path in run.raw.iterdir()) == ["00000.matches", "images.json", "settings.json"]
     data = (run.raw / "00000.matches").read_bytes()
     magic, names, count, *sizes, packed, checksum = struct.unpack("<4s8I", data[:36])
     body = data[36:]

@@ -226,3 +226,17 @@ def test_counts_are_of_their_own_direction(tmp_path):
         assert ("b", "a") not in store
         store.append(("b", "a"), MatchCount(7), ((8, 6), (4, 3)))
         assert (store.count(("a", "b")), store.count(("b", "a"))) == (5, 7)
+
+
+def test_a_kill_while_an_old_store_is_removed_leaves_none_of_its_pairs_to_new_settings(filled, monkeypatch):
+    def killed(folder, **_):  # after the first file, whichever that is
+        if folder.exists():
+            (folder / "settings.json").unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt), open_raw_store(filled, {"a": 2}, overwrite=True):
+            pass
+    with open_raw_store(filled, {"a": 2}) as store:
+        assert len(store) == 0
