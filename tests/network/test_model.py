@@ -7,7 +7,7 @@ import torch
 
 from pdc_sfm.errors import SettingsError
 from pdc_sfm.network import COMPACT, ImageCode, MixtureSettings, NetworkSettings, PDCNet, for_inference
-from pdc_sfm.network.model import Upsampled, _compared
+from pdc_sfm.network.model import Upsampled
 
 SMALL = replace(
     COMPACT,
@@ -85,7 +85,7 @@ def test_a_level_with_several_passes_starts_each_from_where_the_last_one_ended()
     assert_same(b[:2], a[:2], tolerance=0)
     by_hand, last = network(), a[1]
     up = Upsampled(last.flow, [last.log_var, last.logits], None)
-    compared = _compared(by_hand.encode(x), by_hand.encode(y), 3)
+    compared = by_hand._compared(by_hand.encode(x), by_hand.encode(y), 3, 1.0)
     again, _ = by_hand._decode_local(3, up, *compared, (last.reference_size,) * 2)
     assert_same(b[2:3], [again], tolerance=0)
     assert (b[2].flow - b[1].flow).abs().max() > 0.01
