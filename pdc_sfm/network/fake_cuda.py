@@ -160,6 +160,7 @@ class _Watch(TorchDispatchMode):
             return None, False
         own = lambda x: getattr(x, "value", x) if isinstance(x, Tensor) else _host(x)  # noqa: E731
         plain_args, plain_kwargs = pytree.tree_map(own, (args, kwargs))
+        plain_kwargs.pop("pin_memory", None)  # for copies that do not wait; without CUDA there is no such memory
         with unset_fake_temporarily(), torch.no_grad():
             return func(*plain_args, **plain_kwargs), True
 
