@@ -82,7 +82,7 @@ def run_photographs(
         keep_apart(images=[masking.folder], folders=[output], replaced=[output / "masks"])
         if unmasked := masking.missing(names):
             log.warning(unmasked)
-    read = read_positions(positions).of(names) if positions is not None else None
+    read = read_positions(positions).some_of(names) if positions is not None else None
     measured = read_control(control) if control is not None else None
     output.mkdir(parents=True, exist_ok=True)
     with exclusive(output / RECORD):

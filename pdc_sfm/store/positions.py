@@ -67,6 +67,17 @@ class Positions:
         sigmas = {name: self.sigmas[given] for name, given in owner.items() if given in self.sigmas}
         return dataclasses.replace(self, places=places, sigmas=sigmas)
 
+    def some_of(self, names: Iterable[str]) -> Positions:
+        """The same; an error if the file names none of the images."""
+        names = list(names)
+        found = self.of(names)
+        if not found.places:
+            wanted, there = min(names, default="a.jpg"), min(self.places, default="nothing")
+            raise FormatError(
+                f"{self.source} names none of the images: it has {there}, expected are names like {wanted}"
+            )
+        return found
+
     def renamed(self, links: Mapping[str, str]) -> Positions:
         """The same under other names."""
         places = {links.get(name, name): place for name, place in self.places.items()}

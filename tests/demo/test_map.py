@@ -134,8 +134,10 @@ def test_positions_bring_the_map_into_metres_under_any_name(scene, tmp_path, mon
         pose = scene.poses[names.get(image.name, image.name)]
         assert image.projection_center() == pytest.approx(10 * (-pose[:, :3].T @ pose[:, 3]), abs=0.3)
     (tmp_path / "xyz.csv").write_text("name,x,y,z\nother.png,1,2,3\n")
-    assert main([*words, "--positions", str(tmp_path / "xyz.csv")]) == 2
-    assert "xyz.csv names none of the images" in capsys.readouterr().err
+    words[3] = str(tmp_path / "another")
+    assert main([*words, "--positions", str(tmp_path / "xyz.csv")]) == 2  # before anything is matched
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("xyz.csv names none of the images: it has other.png, expected are names like 0 a.png")
 
 
 @pytest.mark.parametrize(("count", "word"), [(0, "no images"), (1, "one image"), (2, "two images")])

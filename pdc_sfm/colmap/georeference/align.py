@@ -15,7 +15,6 @@ from pdc_sfm.colmap.georeference.local_origin import LocalOrigin, swapped
 from pdc_sfm.colmap.georeference.prior_adjustment import adjust_to_positions
 from pdc_sfm.colmap.georeference.similarity import Axes, PlaceFit, Places, Similarity, fit_similarity, lie_on_a_line
 from pdc_sfm.colmap.io.frame import MapFrame
-from pdc_sfm.errors import FormatError
 from pdc_sfm.settings import require
 from pdc_sfm.store.control import Control
 from pdc_sfm.store.positions import VERTICAL, Positions, positions_of_exif, read_positions
@@ -279,11 +278,7 @@ def find_positions(
     if given is None:
         return positions_of_exif(images, names) if settings.use_exif else None
     read = given if isinstance(given, Positions) else read_positions(given)
-    found = read.of(names)
-    if not found.places:
-        wanted, there = min(names, default="a.jpg"), min(read.places, default="nothing")
-        raise FormatError(f"{read.source} names none of the images: it has {there}, expected are names like {wanted}")
-    return found
+    return read.some_of(names)
 
 
 def georeference_models(

@@ -90,7 +90,7 @@ def map_incrementally(
             bar.update(2)
 
         def add_image() -> None:
-            bar.update(1)
+            bar.update(bar.n < count)  # an image that was taken out and found again is not one more
 
         def grow(name: str, options: pycolmap.IncrementalPipelineOptions, start: Path | str = "") -> Models:
             folder = scratch / name
@@ -111,6 +111,8 @@ def map_incrementally(
         if dropped and settings.retry:
             (scratch / "start").mkdir()
             models[0].write(scratch / "start")
+            bar.reset(count)
+            bar.update(models[0].num_reg_images())
             again = grow("again", options, scratch / "start")
             if again and again[0].num_reg_images() >= models[0].num_reg_images():
                 models[0] = again[0]
