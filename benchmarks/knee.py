@@ -108,18 +108,17 @@ def draw(rows: list[Row], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, (errors, times) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    figure, (errors, times) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
     for run in dict.fromkeys(row.run for row in rows):
         some = sorted((row for row in rows if row.run == run), key=lambda row: row.keypoints)
         count = [row.keypoints for row in some]
         errors.plot(count, [100 * np.median(row.metres) for row in some], "o-", label=run)
-        times.plot(count, [row.triangulate for row in some], "o-", label=f"{run}: triangulate")
-        times.plot(count, [row.localize for row in some], "s--", label=f"{run}: a query")
-    for axes, title in ((errors, "median error of queries, cm"), (times, "processor seconds")):
+        (line,) = times.plot(count, [row.triangulate for row in some], "o-", label=run)
+        times.plot(count, [row.localize for row in some], "s--", color=line.get_color())
+    for axes, title in ((errors, "median error of queries, cm"), (times, "processor seconds (dashed: a query)")):
         axes.set(xscale="log", xlabel="keypoints an image", title=title)
-        axes.legend(fontsize="small")
-    errors.set_ylim(bottom=0)
-    times.set_yscale("log")
+        axes.set_yscale("log")
+    figure.legend(*errors.get_legend_handles_labels(), fontsize="small", loc="outside right upper")
     figure.savefig(path)
 
 

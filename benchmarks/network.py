@@ -122,8 +122,11 @@ def _modules(name, network, plain, code, classes, repeats) -> Part:
     work = 0.0
     names = {module: path for path, module in network.named_modules()}
     for module, x in calls:
-        counted = module if plain is None else plain.get_submodule(names[module])
-        work += gflop(lambda counted=counted, x=x: counted(x.clone()))
+        if plain is not None:
+            module = plain.get_submodule(names[module])
+            if isinstance(module, ResidualDecoder):  # the folded one of the coarsest level sees no flow, which is zero
+                x = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, module.conv_0[0].in_channels - x.shape[1]))
+        work += gflop(lambda module=module, x=x: module(x.clone()))
     return Part(name, work, timed(lambda: [m(x.clone()) for m, x in calls], repeats))
 
 
