@@ -52,7 +52,7 @@ class Positions:
 
     def of(self, names: Iterable[str]) -> Positions:
         """Those of the named images; a line of a file may name an image without its folder, if it is the only one so called."""
-        names = list(names)
+        names = dict.fromkeys(names)
         bases: dict[str, list[str]] = {}
         for name in names:
             bases.setdefault(name.rpartition("/")[2], []).append(name)

@@ -4,17 +4,19 @@ import json
 import shutil
 
 import numpy as np
+import pycolmap
 import pytest
 from projections import make_scene, write_features, write_images, write_matches
 
 from pdc_sfm.cli import main
 from pdc_sfm.colmap.io.frame import MapFrame, read_frame, write_frame
 from pdc_sfm.colmap.io.models import load_model, model_poses
+from pdc_sfm.colmap.mapping.extension import back_to_frame
 from pdc_sfm.demo import PhotographSettings, run_photographs
 from pdc_sfm.demo.extension import ExtendSettings, extend_map
 from pdc_sfm.demo.queries import open_map
 from pdc_sfm.errors import ImageError, OutputError
-from pdc_sfm.evaluation.measures.poses import reconstruction_errors
+from pdc_sfm.evaluation.measures.poses import pose_error, reconstruction_errors
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import read_pairs
 from pdc_sfm.store.readers import open_features
@@ -156,3 +158,24 @@ def test_the_command(world, monkeypatch, capsys):
     assert "8/8" in capsys.readouterr().out
     assert main([*words[:-1], str(folder / "map"), "report=false"]) == 2
     assert len(capsys.readouterr().err.strip().split("\n")) == 1
+
+
+def test_a_straight_street_comes_back_unturned():
+    """Cameras on a line say nothing of a turn about it; adjusting had moved them by centimetres to its sides."""
+    random = np.random.default_rng(0)
+    old, now = (pycolmap.Reconstruction() for _ in range(2))
+    for model, noise in ((old, 0.0), (now, 0.03)):
+        camera = pycolmap.Camera(model="PINHOLE", width=640, height=480, params=[500, 500, 320, 240], camera_id=1)
+        model.add_camera_with_trivial_rig(camera)
+        for number in range(1, 21):
+            center = np.array([5.0 * number, 0, 0]) + random.normal(0, noise, 3) if noise else [5.0 * number, 0, 0]
+            pose = pycolmap.Rigid3d(pycolmap.Rotation3d(), -np.asarray(center, float))
+            image = pycolmap.Image(name=f"{number}.jpg", camera_id=1, image_id=number)
+            model.add_image_with_trivial_frame(image, pose)
+    moved = pycolmap.Rotation3d(np.array([0.1, 0.2, 0.3]))  # what COLMAP's mapper does to a frame
+    now.transform(pycolmap.Sim3d(0.5, moved, np.array([1.0, 2, 3])))
+    back_to_frame(now, old)
+    for number in range(1, 21):
+        metres, degrees = pose_error(*(np.asarray(m.image(number).cam_from_world().matrix()) for m in (now, old)))
+        assert metres < 0.2
+        assert degrees < 1e-6

@@ -95,7 +95,7 @@ def extend_model(
         before = read_cameras(database)
         model = _grow(reference, database, images, folder / "models", set(model.cameras), inputs, settings)
         if settings.adjust:
-            _back_to(model, load_model(reference))
+            back_to_frame(model, load_model(reference))
         _drop_blind(model, set(cameras))
         joined = set(model_poses(model))
         (model, *_), links, disputed = check_parts(model, database)
@@ -215,14 +215,24 @@ def _grow(
     return max(found.values(), key=lambda model: model.num_reg_images())
 
 
-def _back_to(model: pycolmap.Reconstruction, reference: pycolmap.Reconstruction) -> None:
-    """An adjusted model back into the frame of the old one, by the images that both have."""
-    old = {image.name: image.projection_center() for image in map(reference.image, reference.reg_image_ids())}
-    now = {image.name: image.projection_center() for image in map(model.image, model.reg_image_ids())}
+def back_to_frame(model: pycolmap.Reconstruction, reference: pycolmap.Reconstruction) -> None:
+    """An adjusted model back into the frame of the old one, by the images that both have.
+
+    How it turned is told by where the cameras look: their places say nothing of it on a straight street.
+    """
+    old, now = (
+        {image.name: image for image in map(source.image, source.reg_image_ids())} for source in (reference, model)
+    )
     names = sorted(old.keys() & now.keys())
-    moved = pycolmap.estimate_sim3d(np.array([now[name] for name in names]), np.array([old[name] for name in names]))
-    if moved is not None:
-        model.transform(moved)
+    turns = [old[n].cam_from_world().rotation.inverse() * now[n].cam_from_world().rotation for n in names]
+    left, _, right = np.linalg.svd(np.sum([turn.matrix() for turn in turns], axis=0))  # their mean
+    rotation = left @ np.diag([1, 1, np.linalg.det(left @ right)]) @ right
+    places, target = (np.array([some[n].projection_center() for n in names]) for some in (now, old))
+    middle, goal = places.mean(axis=0), target.mean(axis=0)
+    turned, wanted = (places - middle) @ rotation.T, target - goal
+    size = float((turned * wanted).sum() / max((turned**2).sum(), 1e-12))
+    if size > 0:
+        model.transform(pycolmap.Sim3d(size, pycolmap.Rotation3d(rotation), goal - size * rotation @ middle))
 
 
 def _drop_blind(model: pycolmap.Reconstruction, added: Collection[str]) -> None:
