@@ -76,6 +76,11 @@ def write_views(panoramas: Path | str, output: Path | str, settings: PanoramaSet
     names = list_images(panoramas)
     if not names:
         raise ImageError(f"{panoramas} holds no images")
+    owners: dict[str, str] = {}
+    for name in names:
+        if owners.setdefault(view_name(name), name) != name:
+            both = f"{owners[view_name(name)]} and {name}"
+            raise ImageError(f"{panoramas} has {both}, whose views would have one name: rename one of them")
     output.mkdir(parents=True, exist_ok=True)
     with exclusive(output / RIG):
         origin = {"panoramas": str(panoramas.resolve()), "settings": to_dict(settings)}

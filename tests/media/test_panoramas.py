@@ -87,6 +87,12 @@ def test_what_is_no_panorama_is_one_line(folder, capsys):
         write_views(folder / "empty", folder / "out")
 
 
+def test_panoramas_whose_views_would_have_one_name_are_refused(folder):
+    write_image(folder / "around" / "1.jpg", panorama())
+    with pytest.raises(ImageError, match=r"1\.jpg and 1\.png, whose views would have one name"):
+        write_views(folder / "around", folder / "views")
+
+
 def test_a_map_of_panoramas_has_one_pose_for_each(folder):
     """Points all around, seen by the views of six panoramas."""
     for number in range(3, 6):
