@@ -214,6 +214,7 @@ def test_colmap_verifies_and_maps_the_raw_matches(maps, tmp_path):
         assert database.num_matched_image_pairs() == 10
         assert f"{database.num_matches():,} raw matches of 10 pairs" == said
         assert all(database.read_keypoints(image.image_id).shape[0] for image in database.read_all_images())
+    assert not list(path.parent.glob(".*partial*"))  # SQLite's journal was closed
     assert len((tmp_path / "out" / "pairs.txt").read_text().split("\n")) == 11
     pycolmap.verify_matches(path, tmp_path / "out" / "pairs.txt")
     (model,) = pycolmap.incremental_mapping(path, maps("SIMPLE_RADIAL") / "photos", tmp_path / "mapped").values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
 import sqlite3
@@ -61,7 +62,7 @@ def copy_unverified(source: Path, target: Path) -> tuple[list[tuple[str, str]], 
             database.clear_two_view_geometries()
             names = {image.image_id: image.name for image in database.read_all_images()}
             found, counts = database.read_num_matches()
-        with sqlite3.connect(partial) as connection:
+        with contextlib.closing(sqlite3.connect(partial)) as connection:  # closed, its journal is in the file
             connection.execute("VACUUM")
     ids = (pycolmap.pair_id_to_image_pair(pair) for pair, count in zip(found, counts) if count)
     return sorted((names[first], names[second]) for first, second in ids), sum(counts)

@@ -23,7 +23,7 @@ class Viewer {
     for (let i = 0; i < points.length; i += 3) this.points.set(this.turn(points[i], points[i + 1], points[i + 2]), i);
     this.colors = colors;
     this.cameras = map.images.map((image) => this.frustum(image.cam_from_world, image.focal, image.height / image.width, map.radius * 0.03));
-    this.home = { target: map.center, azimuth: 0.6, elevation: 0.6, distance: map.radius * 1.9 };
+    this.home = { target: map.center, azimuth: 0.6, elevation: 0.6, distance: map.radius * 2.3 }; // the sphere of that radius, and some of what lies around it
     this.fly(this.home, 0);
   }
 
