@@ -18,6 +18,7 @@ from pdc_sfm.colmap.io.maps import find_map
 from pdc_sfm.colmap.io.poisson_mesh import write_mesh
 from pdc_sfm.colmap.io.posed_views import PosedView
 from pdc_sfm.engine.cache import parse_bytes
+from pdc_sfm.engine.weights_file import WeightsFile
 from pdc_sfm.errors import FormatError, OtherSettingsError, OutputError
 from pdc_sfm.files import exclusive, file_digest
 from pdc_sfm.fusion.checks import check_step
@@ -200,7 +201,7 @@ def _identity(model: Path, settings: DensifySettings, masks: Masks | None) -> di
     """All that depth depends on."""
     files = [path for path in sorted(model.iterdir()) if path.stem in ("cameras", "images", "points3D")]
     chosen = {key: value for key, value in result_settings(settings).items() if key not in OF_THE_CLOUD}
-    weights = settings.weights if settings.weights is None else file_digest(settings.weights)
+    weights = WeightsFile.of(settings.weights).fingerprint
     made_of = {"map": [file_digest(path) for path in files], "masks": None if masks is None else masks.digest()}
     return {**chosen, "weights": weights, **made_of}
 

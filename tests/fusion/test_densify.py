@@ -9,6 +9,7 @@ import pytest
 from two_planes import FLOOR, NAMES, SIZE, WALL, TrueFlow, true_depth, write_map
 
 from pdc_sfm.cli import main
+from pdc_sfm.engine.weights_file import WeightsFile
 from pdc_sfm.fusion import DensifySettings, densify
 from pdc_sfm.fusion.cloud import read_cloud
 from pdc_sfm.fusion.workspace import read_map
@@ -103,6 +104,17 @@ def test_other_settings_of_the_cloud_need_no_new_depth(world, capsys):
     assert again.points == made.points
     assert main(["densify", "--map", str(folder / "sfm"), "partners=3"]) == 2
     assert "was made otherwise (partners: 8 -> 3): choose another --output" in capsys.readouterr().err
+
+
+def test_weights_are_known_by_their_content_as_everywhere(world, capsys, monkeypatch):
+    folder, made, _ = world
+    assert densify(folder / "sfm", settings=DensifySettings(weights="compact"), workers=0).points == made.points
+    assert main(["densify", "--map", str(folder / "sfm"), "weights=nowhere.pth"]) == 2
+    assert "nowhere.pth: does not exist" in capsys.readouterr().err
+    another = WeightsFile(None, "of a later version")
+    monkeypatch.setattr("pdc_sfm.fusion.run.WeightsFile.of", lambda weights: another)
+    assert main(["densify", "--map", str(folder / "sfm")]) == 2
+    assert "was made otherwise (weights: " in capsys.readouterr().err
 
 
 def test_a_distorted_camera_is_undistorted_and_a_mask_with_it(tmp_path):
