@@ -58,10 +58,12 @@ class MapPlan:
         timed = f", {self.pace.measured} measured, the slowest {self.pace.slowest:.2g} s" if self.pace.measured else ""
         line = (
             f"plan: {self.images:,} images, up to {self.pairs:,} pairs, about {_span(self.hours)} of matching here "
-            f"({self.pace.pair:.2g} s a pair{timed}) before the reconstruction, up to {self.gigabytes:.2g} GB of disk"
+            f"({self.pace.pair:.2g} s a pair{timed}) before the reconstruction, up to {_figure(self.gigabytes)} GB of disk"
         )
         if self.gigabytes * 1e9 > self.free:
-            line += f" where {self.free / 1e9:.2g} GB are free: make room, or set retrieved, neighbors and near lower"
+            line += (
+                f" where {_figure(self.free / 1e9)} GB are free: make room, or set retrieved, neighbors and near lower"
+            )
         return line
 
 
@@ -109,6 +111,10 @@ def measure_pace(images: Path, names: list[str], settings: PhotographSettings, m
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _span(hours: float) -> str:

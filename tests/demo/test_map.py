@@ -162,6 +162,8 @@ def test_a_plan_of_ten_thousand_images_has_hours_and_gigabytes(tmp_path):
     )
     assert "make room, or set retrieved, neighbors and near lower" in str(MapPlan(**{**vars(plan), "free": 10**9}))
     assert "make room" not in str(MapPlan(**{**vars(plan), "free": 10**12}))
+    hundreds = MapPlan(**{**vars(plan), "pairs": 10**7, "free": 123 * 10**9})
+    assert f"up to {hundreds.gigabytes:,.0f} GB of disk where 123 GB are free" in str(hundreds)
     assert make_plan(names[:60], tmp_path, PhotographSettings(), Pace(1, 1)).pairs == 60 * 59 // 2
 
 
