@@ -14,6 +14,7 @@ from pdc_sfm.colmap.io.cameras import CameraSettings
 from pdc_sfm.colmap.io.database import create_from_images
 from pdc_sfm.colmap.io.models import ReconstructionError, has_metres, load_model, model_poses
 from pdc_sfm.colmap.io.rigs import read_rig_file
+from pdc_sfm.colmap.mapping.extension import extend_model
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.rig_calibration import estimate_rigs
 from pdc_sfm.errors import FormatError
@@ -197,3 +198,19 @@ def test_cameras_without_images_are_one_line(world, tmp_path, capsys, prefix, sa
     (line,) = capsys.readouterr().err.strip().split("\n")
     assert said in line
     assert not (tmp_path / "out").exists()
+
+
+def test_a_photograph_of_a_rigs_camera_is_added_to_its_map(tmp_path):
+    scene = rig_scene(frames=5, points=300, prefixes=PREFIXES[:2])
+    names, new = sorted(scene.poses), "left/4.png"
+    old = [name for name in names if not name.endswith("/4.png")]
+    pairs, added = [(a, b) for k, a in enumerate(old) for b in old[:k]], [(new, name) for name in old]
+    images, features = write_images(scene, tmp_path / "images", names), write_features(scene, tmp_path / "f.h5", names)
+    rig = write_rig(tmp_path / "rig.json", True, True, PREFIXES[:2])
+    files = write_pairs(tmp_path / "p.txt", pairs), features, write_matches(scene, tmp_path / "m.h5", pairs)
+    model = reconstruct(images, *files, tmp_path / "sfm", SETTINGS, rig=rig).model
+    camera = next(image.camera for image in model.images.values() if image.name == "left/0.png")
+    files = write_pairs(tmp_path / "q.txt", added), features, write_matches(scene, tmp_path / "n.h5", added)
+    found = extend_model(tmp_path / "sfm", images, *files, {new: camera}, tmp_path / "more").model
+    assert {found.image(i).name for i in found.reg_image_ids()} == {*old, new}
+    assert sorted(rig.num_sensors() for rig in found.rigs.values()) == [1, 2]

@@ -11,7 +11,7 @@ import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.io import database as db
-from pdc_sfm.colmap.io.cameras import intrinsic_limits
+from pdc_sfm.colmap.io.cameras import copy_camera, intrinsic_limits
 from pdc_sfm.colmap.io.frame import read_frame
 from pdc_sfm.colmap.io.inputs import MappingInputs, open_inputs
 from pdc_sfm.colmap.io.models import (
@@ -134,11 +134,20 @@ def _add_images(
 ) -> None:
     """New images with their cameras, keypoints and verified matches."""
     with pycolmap.Database.open(path) as database:
-        rigs = {rig.ref_sensor_id.id: rig.rig_id for rig in database.read_all_rigs() if rig.num_sensors() == 1}
+        every = database.read_all_rigs()
+        rigs = {rig.ref_sensor_id.id: rig.rig_id for rig in every if rig.num_sensors() == 1}
+        together = [rig for rig in every if rig.num_sensors() > 1]
+        # a camera is of one rig only: an image that comes alone gets one like it
+        copies = dict.fromkeys(
+            (sensor.id for rig in together for sensor in (rig.ref_sensor_id, *rig.non_ref_sensors)), 0
+        )
         known = {camera.camera_id for camera in database.read_all_cameras()}
         for name, camera in sorted(cameras.items()):
             camera_id = camera.camera_id
-            if camera_id not in known:
+            if camera_id in copies:
+                copies[camera_id] = copies[camera_id] or database.write_camera(copy_camera(camera))
+                camera_id = copies[camera_id]
+            elif camera_id not in known:
                 camera_id = database.write_camera(camera)
             if camera_id not in rigs:
                 rig = pycolmap.Rig()
