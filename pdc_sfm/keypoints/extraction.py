@@ -57,7 +57,7 @@ def export_keypoints(
     for name in wanted:
         check_name(name)
     with exclusive(output):
-        parts = FeatureParts(output, made_with(settings), overwrite=overwrite)
+        parts = FeatureParts(output, images, made_with(settings), overwrite=overwrite)
         missing = [name for name in wanted if name not in parts.done]
         found = _detect(images, missing, settings, parts, strict) if missing else _Found()
         if not parts.done:

@@ -13,8 +13,11 @@ import numpy as np
 from pdc_sfm.errors import OtherSettingsError
 from pdc_sfm.pixels import Size
 from pdc_sfm.settings import differences
+from pdc_sfm.store.image_marks import image_mark
 from pdc_sfm.store.readers import open_features
 from pdc_sfm.store.writers import new_h5, read_record, write_keypoints, write_record
+
+MARK = "image_mark"  # attribute of an image's group
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,10 @@ class Features:
 
 
 class FeatureParts:
-    """The parts of a feature file that is being made. Hold the lock of `output` (`files.exclusive`) meanwhile."""
+    """The parts of a feature file that is being made of `images`. Hold the lock of `output` (`files.exclusive`) meanwhile."""
 
-    def __init__(self, output: Path, settings: Mapping[str, Any], *, overwrite: bool = False):
-        self.output = Path(output)
+    def __init__(self, output: Path, images: Path, settings: Mapping[str, Any], *, overwrite: bool = False):
+        self.output, self.images = Path(output), Path(images)
         self.folder = self.output.with_name(f".{self.output.name}.parts")
         self.record = {"keypoints": dict(settings)}
         if overwrite:
@@ -43,7 +46,9 @@ class FeatureParts:
         for path in self.sources:
             self._refuse_other_settings(path)
             with open_features(path) as file:
-                self.done.update(file.names())
+                found = file.names()
+                self._refuse_other_images({name: file.attribute(name, MARK) for name in found})
+                self.done.update(found)
 
     def add(self, features: Mapping[str, Features]) -> None:
         """Write one part."""
@@ -51,6 +56,8 @@ class FeatureParts:
         with new_h5(path) as file:
             for name, image in features.items():
                 group = write_keypoints(file, name, image.points, image.scores, image.image_size)
+                if mark := image_mark(self.images / name):
+                    group.attrs[MARK] = mark
                 if image.descriptors is not None:
                     group.create_dataset("descriptors", data=image.descriptors.astype(np.float32))
                 if image.uncertainty is not None:
@@ -71,6 +78,14 @@ class FeatureParts:
                             written.add(name)
             write_record(target, self.record)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _refuse_other_images(self, marks: Mapping[str, str | None]) -> None:
+        for name, mark in marks.items():
+            if mark is not None and image_mark(self.images / name) not in (mark, None):
+                raise OtherSettingsError(
+                    f"{self.output} has features of another image of the name {name}: choose another output, or overwrite",
+                    self.output,
+                )
 
     def _refuse_other_settings(self, path: Path) -> None:
         found = read_record(path).get("keypoints")

@@ -119,3 +119,17 @@ def test_a_feature_file_of_another_origin_is_not_touched(folder):
         file.create_dataset("a.jpg/keypoints", data=np.zeros((1, 2), np.float32))
     with pytest.raises(SettingsError, match="another origin"):
         export_keypoints(folder / "images", folder / "f.h5")
+
+
+def test_another_image_of_the_same_name_does_not_get_the_features_of_the_first(folder, monkeypatch):
+    detector = Counting()
+    monkeypatch.setattr(extraction, "make_detector", lambda settings: detector)
+    export_keypoints(folder / "images", folder / "f.h5")
+    (folder / "images").rename(folder / "moved")
+    export_keypoints(folder / "moved", folder / "f.h5")
+    assert detector.calls == 4
+    write_image(folder / "moved" / "4.png", np.zeros((90, 90, 3), np.uint8))
+    with pytest.raises(SettingsError, match=r"another image of the name 4\.png: choose another output, or overwrite"):
+        export_keypoints(folder / "moved", folder / "f.h5")
+    export_keypoints(folder / "moved", folder / "f.h5", overwrite=True)
+    assert detector.calls == 8
