@@ -16,9 +16,7 @@ from pdc_sfm.files import write_text
 from pdc_sfm.paths import check_regular
 
 FILE = "images.json"  # name -> [bytes, time of change, mark]
-END = (
-    1 << 16
-)  # bytes at the beginning and at the end of a file that are looked at: header, EXIF, and some of the picture
+END = 1 << 16  # bytes read at the beginning and at the end of a file: header, EXIF, and some of the picture
 
 
 def image_mark(path: Path) -> str | None:
