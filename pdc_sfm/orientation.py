@@ -26,6 +26,11 @@ class Orientation:
     mirrored_x: bool = False
     mirrored_y: bool = False
 
+    @property
+    def is_mirror(self) -> bool:
+        """Whether the stored pixels show the world as in a mirror: no turn makes them upright."""
+        return (self.exchanged + self.mirrored_x + self.mirrored_y) % 2 == 1
+
     def upright(self, stored: np.ndarray) -> np.ndarray:
         """Maps (h, w, ...) as they are seen upright: the same memory, read in another order."""
         turned = stored.swapaxes(0, 1) if self.exchanged else stored

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pdc_sfm.errors import ImageError
-from pdc_sfm.images import list_images, needs_jpeg, read_image
+from pdc_sfm.images import list_images, needs_jpeg, read_photograph
 from pdc_sfm.matches.masks import Masks
 from pdc_sfm.media.heif import convert_to_jpeg
 from pdc_sfm.pixels import MIN_SIDE
@@ -91,7 +91,8 @@ def free_link(images: Path, name: str, taken: set[str]) -> str:
 def image_problem(images: Path, name: str, bar: Any, masks: Masks | None = None) -> str | None:
     """What is wrong with an image or its mask, if anything."""
     try:
-        height, width = read_image(images / name).shape[:2]
+        pixels, orientation = read_photograph(images / name)
+        height, width = pixels.shape[:2]
         if masks is not None:
             masks.check(name, (width, height))
     except ImageError as error:
@@ -100,4 +101,6 @@ def image_problem(images: Path, name: str, bar: Any, masks: Masks | None = None)
         bar.update()
     if min(width, height) < MIN_SIDE:
         return f"{images / name} is {width}x{height} pixels: at least {MIN_SIDE}x{MIN_SIDE} are needed"
+    if orientation.is_mirror:
+        return f"{images / name} is mirrored by EXIF, and COLMAP reads pixels as stored: write it upright (mogrify -auto-orient)"
     return None

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from fake_network import FakeNetwork
+from PIL import Image
 from projections import exact_matcher, make_scene, write_images
 
 from pdc_sfm.cli import main
@@ -160,3 +161,21 @@ def test_masks_follow_the_names_of_links(scene, tmp_path):
                 match=match,
             )
     assert seen == [["1.png.png", "no_0.png.png"]] * 2
+
+
+def test_a_mirrored_photograph_is_left_out_with_what_to_do(scene, tmp_path, said):
+    exif = Image.Exif()
+    for name, number in zip(NAMES, (1, 2, 3, 5, 6, 7)):  # 2, 5 and 7 mirror, the others turn
+        exif[0x0112] = number
+        with Image.open(tmp_path / "photos" / name) as image:
+            image.load()
+        image.save(tmp_path / "photos" / name, exif=exif)
+
+    def match(*_, **__):
+        raise ImageError("that is all")
+
+    with pytest.raises(ImageError, match="that is all"):
+        run_photographs(tmp_path / "photos", tmp_path / "run", PhotographSettings(**QUIET), match=match)
+    left_out = [line for line in said() if line.startswith("left out")]
+    assert ["1.png is mirrored by EXIF" in left_out[0], "3.png" in left_out[1], "5.png" in left_out[2]] == [True] * 3
+    assert list_images(tmp_path / "run" / "images") == ["0.png", "2.png", "4.png"]
