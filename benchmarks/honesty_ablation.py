@@ -43,6 +43,8 @@ def check(one: Map, folder: Path, without: tuple[str, ...]) -> dict[str, Any]:
     """A row of `honesty.py` for a stored map."""
     whole, database = load_model(folder), folder / "database.db"
     cameras = read_cameras(database)
+    for camera_id, camera in whole.cameras.items():  # a model's files do not say it
+        camera.has_prior_focal_length = cameras[camera_id].has_prior_focal_length
     same = all(np.array_equal(whole.camera(i).params, cameras[i].params) for i in used_cameras(whole))
     with contextlib.ExitStack() as measures:
         for measure in without:
