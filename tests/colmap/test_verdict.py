@@ -129,6 +129,13 @@ def test_a_strong_pair_that_is_not_explained_contradicts_the_link_it_crosses():
     assert (link.against.first, link.against.second) == (1, 3)
 
 
+@pytest.mark.parametrize(("second", "contradicted"), [(0, True), (500, False)])
+def test_what_no_second_pair_confirms_is_contradicted_by_half_as_much(second, contradicted):
+    pairs = [evidence(0, 1, 900), evidence(1, 2, 900), evidence(2, 3, 600), evidence(1, 3, 280, 0.0)]
+    pairs += [evidence(0, 3, second)] if second else []
+    assert any(link.is_contradicted for link in find_links(range(4), pairs)) == contradicted
+
+
 @pytest.mark.parametrize(
     ("cells", "second", "weak"), [(90, 80, True), (250, 240, False), (250, 0, True), (450, 0, False)]
 )
@@ -356,7 +363,7 @@ def test_an_image_that_pairs_disagree_on_is_left_out_and_the_rest_is_judged_by_i
 
 
 def test_a_pair_of_little_weight_disputes_nothing(check_of):
-    checked, left = check_of([*FIVE_AND_ONE, evidence(0, 5, 300, 0.0)])
+    checked, left = check_of([*FIVE_AND_ONE, evidence(0, 5, 200, 0.0)])
     assert (checked.disputed, checked.verdict.kind, len(left)) == ((), "consistent", 6)
 
 

@@ -19,7 +19,8 @@ from pdc_sfm.colmap.mapping.evidence import PairEvidence
 # half of benchmarks/honesty.py: 412 and more in right maps, 29 to 102 where two parts of a map were joined by mistake.
 MIN_CELLS = 200
 # Times as many where no second pair confirms it: of the wrong pairs of the suite's rooms, courts, towns and photographs one in
-# twenty covers more than 364 cells; two may agree, since they show the same thing that looks alike.
+# twenty covers more than 364 cells; two may agree, since they show the same thing that looks alike. For the same reason a pair
+# that is alone counts half against one that contradicts it.
 ALONE = 2.0
 # Where so many pairs of a map are not explained by it, these tell what wrong pairs cover there, and twice what the strongest
 # covers is enough, from MIN_CELLS on: a wrong pair that stands out so among twenty is none of their kind.
@@ -68,8 +69,9 @@ class Link:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether a pair nearly as strong as the strongest of the link says otherwise."""
-        return self.against is not None and self.against.cells > MAX_AGAINST * self.pair.explained_cells
+        """Whether a pair nearly as strong as the strongest of the link says otherwise, or as half of it where it is alone."""
+        weight = self.pair.explained_cells / (ALONE if self.pairs == 1 else 1)
+        return self.against is not None and self.against.cells > MAX_AGAINST * weight
 
     @property
     def is_bent(self) -> bool:
