@@ -161,10 +161,10 @@ class Measured:
     code_bytes: int
 
 
+@torch.no_grad()
 def measure(name: str, height: int, width: int, repeats: int) -> Measured:
     """Time a network with random weights."""
     torch.manual_seed(0)
-    torch.set_grad_enabled(False)
     original = PDCNet(NETWORKS[name]).eval()
     images = torch.rand(1, 3, height, width)
     plain = PlainPDCNet.of(original) if name != "compact" else None
