@@ -59,7 +59,7 @@ def tell(result: MappingResult, output: Path, strict: bool) -> int:
 
 
 def tell_verdict(model: Path) -> bool:
-    """Print what a map says of itself, where it is not well; whether it is.
+    """Print what a map says of itself; whether it is well.
 
     It is read from the map's summary, as a run that goes on does not make the map again.
     """
@@ -67,7 +67,10 @@ def tell_verdict(model: Path) -> bool:
 
     summary = model / SUMMARY
     said = json.loads(summary.read_text(encoding="utf-8")).get("verdict") if summary.is_file() else None
-    if not said or said["kind"] == "consistent":
+    if not said:
+        return True
+    if said["kind"] == "consistent":
+        print(Verdict())
         return True
     for reason in said["reasons"]:
         print(f"{said['kind']}: {reason}", file=sys.stderr)
