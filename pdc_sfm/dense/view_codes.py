@@ -40,7 +40,6 @@ _WINDOWS = tuple(Shape(zoom=MAGNIFIED, place=place) for place in PLACES)
 SHAPES = (*_PLAIN, *_TILTED, *_SHRUNK, *_WINDOWS)
 WHOLE = len(_PLAIN) + len(_TILTED)  # of them, the first, show all of an image as large as it fits
 IS_SHRUNK = np.array([shape in _SHRUNK for shape in SHAPES])
-IS_WINDOW = np.array([shape in _WINDOWS for shape in SHAPES])
 MIDDLE = slice(GRID // 4, 3 * GRID // 4)  # rows and columns of the canvas that a shrunk image lies on, turned too
 
 
@@ -87,32 +86,18 @@ class ViewCodes:
         inside = F.pad(torch.ones((1, 1, *images.shape[2:]), device=images.device), beside)
         return torch.where(inside > 0, F.pad(images, beside), empty[..., None, None])
 
-    def canvas(self) -> Tensor:
-        """(channels, rows, columns): the magnified image that the windows were cut out of, put together again."""
-        import torch
-
-        maps, corners = self.maps(), self.corners
-        columns, rows = (GRID + corner for corner in corners[-1])
-        canvas = torch.empty((self.channels, rows, columns), device=maps.device, dtype=maps.dtype)
-        for window, (x, y) in zip(maps[-len(corners) :], corners):
-            canvas[:, y : y + GRID, x : x + GRID] = window
-        return canvas
-
-    @property
-    def corners(self) -> list[tuple[int, int]]:
-        """Column and row of the canvas at which each window begins, as in `PLACES`."""
-        seen = [side * MAGNIFIED * COARSE_SIDE / max(self.view.original_size) for side in self.view.original_size]
-        across, down = (round(side / 4 * GRID / COARSE_SIDE) for side in seen)  # from window to window, cells
-        return [(x * across, y * down) for y in range(3) for x in range(3)]
-
     def _windows(self) -> Tensor:
         """Windows, to the nearest cell, of one magnified image."""
         import torch
 
-        columns, rows = (GRID + corner for corner in self.corners[-1])
+        seen = [side * MAGNIFIED * COARSE_SIDE / max(self.view.original_size) for side in self.view.original_size]
+        steps = [round(side / 4 * GRID / COARSE_SIDE) for side in seen]  # from window to window, cells
+        columns, rows = (GRID + 2 * step for step in steps)
         canvas = self.view.on_canvas(COARSE_SIDE, Shape(zoom=MAGNIFIED)).middle((16 * columns, 16 * rows))
         found = self._features([canvas])[0]
-        return torch.stack([found[:, y : y + GRID, x : x + GRID] for x, y in self.corners])
+        places = [(x, y) for y in range(3) for x in range(3)]  # as in `PLACES`
+        corners = [(x * steps[0], y * steps[1]) for x, y in places]
+        return torch.stack([found[:, y : y + GRID, x : x + GRID] for x, y in corners])
 
     def _features(self, views: list[View]) -> Tensor:
         import torch

@@ -9,7 +9,7 @@ from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import search
 from pdc_sfm.dense.view_codes import SHAPES, WHOLE, ViewCodes, combinations, encode_coarse
-from pdc_sfm.dense.view_evidence import ViewEvidence, compare
+from pdc_sfm.dense.view_evidence import compare
 from pdc_sfm.dense.view_search import ViewSearch, is_far
 from pdc_sfm.dense.views import SQUEEZED, Shape, View
 from pdc_sfm.errors import SettingsError
@@ -328,24 +328,6 @@ def test_shrunk_views_and_windows_are_what_encoding_each_by_itself_gives(builtin
         others = (views * alone[0]).sum(0)[6:10, 6:10]
         assert alike.mean() > 0.8, number
         assert number == 0 or alike.mean() > others.mean() + 0.2, number
-
-
-def test_windows_are_parts_of_one_magnified_image_and_compared_as_such(builtin):
-    image = photograph(wall(1), camera())
-    tall = ViewCodes(builtin, View.whole(image, SIZE, SIZE), 128)
-    canvas, windows = tall.canvas(), tall.maps()[-len(tall.corners) :]
-    for window, (x, y) in zip(windows, tall.corners):
-        np.testing.assert_array_equal(window, canvas[:, y : y + 16, x : x + 16])
-    pairs = combinations()
-    # the middle window of an image against all of the same image, one way and the other
-    evidence, middle = ViewEvidence((tall, tall)), len(SHAPES) - 5
-    for views, wrong in (((middle, 0), (middle, 4)), ((0, middle), (4, middle))):
-        of_right, of_wrong = (
-            evidence._of_all[np.flatnonzero((pairs == some).all(1))[0]].reshape(16, 16) for some in (views, wrong)
-        )
-        assert of_right.sum() > 3 * of_wrong.sum()
-        if views[0] == 0:  # what the window shows lies in the middle of the whole
-            assert of_right[3:13, 3:13].sum() > 0.95 * of_right.sum()
 
 
 @pytest.mark.parametrize("zoom", [3.0, 4.0])
