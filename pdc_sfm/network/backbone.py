@@ -109,6 +109,7 @@ class EfficientNetLite0(nn.Module):
     """
 
     channels: ClassVar = {2: 16, 4: 24, 8: 40, 16: 112}
+    ends: ClassVar = {2: 1, 4: 3, 8: 5, 16: 11}  # stride -> blocks up to its features
     # kernel, stride, expansion, channels, repeats, padding of the first block
     stages = (
         (3, 1, 1, 16, 1, None),
@@ -121,10 +122,8 @@ class EfficientNetLite0(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = _Conv(3, 32, 3, 2, padding=(0, 1))
-        blocks, inputs, self.outputs = [], 32, {}
-        stride_so_far = 2
+        blocks, inputs = [], 32
         for kernel, stride, expansion, channels, repeats, padding in self.stages:
-            stride_so_far *= stride
             for i in range(repeats):
                 first = i == 0
                 blocks.append(
@@ -133,11 +132,10 @@ class EfficientNetLite0(nn.Module):
                     )
                 )
                 inputs = channels
-            self.outputs[stride_so_far] = len(blocks)
         self.blocks = nn.ModuleList(blocks)
 
     def forward(self, image: Tensor, strides: tuple[int, ...]) -> dict[int, Tensor]:
-        ends = {self.outputs[stride]: stride for stride in strides}
+        ends = {self.ends[stride]: stride for stride in strides}
         x, maps = self.stem(normalize_image(image)), {}
         for i, block in enumerate(self.blocks[: max(ends)], start=1):
             x = block(x)

@@ -26,6 +26,8 @@ def initial_network(settings: TrainSettings) -> PDCNet:
     given = read_checkpoint(
         built_in_path() if settings.start_from == BUILT_IN else settings.start_from
     ).without_confidence_head()
+    if given.settings.shared_backbone and not settings.network.shared_backbone:
+        given = given.with_own_backbones()
     changes = differences(to_dict(given.settings), to_dict(settings.network), "network")
     changes = [change for change in changes if "_iterations" not in change]  # GOCor's count of steps is no weight
     if changes:

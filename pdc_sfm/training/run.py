@@ -18,6 +18,7 @@ from pdc_sfm.settings import load_settings, preset_path, require
 from pdc_sfm.synthetic.photographs import open_cutouts, open_photographs
 from pdc_sfm.training import calibration
 from pdc_sfm.training.calibration_pairs import calibration_kinds
+from pdc_sfm.training.canvas import CanvasSource
 from pdc_sfm.training.machine import prepare_process, say
 from pdc_sfm.training.megadepth import open_megadepth
 from pdc_sfm.training.rendered import RenderedScene, RenderedSource
@@ -71,7 +72,10 @@ def train_on_folders(
         say(f"{sum(len(town.overlapping) for town in towns)} pairs in {len(towns)} rendered scenes")
         others.append((RenderedSource(towns, supervision, light, seed), settings.rendered_share))
     require(sum(share for _, share in others) <= 1, "real_share and rendered_share must not exceed 1 together")
-    return train(MixedSource(source, tuple(others), seed) if others else source, fixed, settings, output)
+    mixed: Source = MixedSource(source, tuple(others), seed) if others else source
+    if settings.canvas_share:
+        mixed = CanvasSource(mixed, settings.canvas_share, seed)
+    return train(mixed, fixed, settings, output)
 
 
 def finetune(

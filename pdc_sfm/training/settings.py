@@ -25,6 +25,7 @@ class OptimizerSettings:
     weight_decay: float = 4e-4  # factor of the L2 term
     backbone_factor: float = 1.0  # of the rate, for the pretrained backbone
     unfreeze_at: int = 0  # iteration from which the backbone is trained; -1: never
+    fixed_stride: Literal[0, 2, 4, 8] = 0  # layers of efficientnet_lite0 up to this stride never learn; 0: all learn
     freeze_statistics_at: int = -1  # iteration from which batch norm keeps its statistics; -1: never
     clip: float = 0.0  # largest norm of the gradient; 0: no limit
     average: float = 0.0  # decay of the running average of the weights, which is saved; 0: none
@@ -62,9 +63,13 @@ class TrainSettings:
     supervision: SupervisionSettings = field(default_factory=SupervisionSettings)
     real_share: float = 0.5  # of the pairs, if there are real ones with correspondences (second stage)
     rendered_share: float = 0.3  # of the pairs, if there are rendered scenes
+    canvas_share: float = 0.0  # of the images: a turned part of them on an empty canvas, as a view search shows them
     start_from: str = ""  # initial weights; empty: none
     backbone_weights: str = "auto"  # otherwise ImageNet weights of the backbone: a file, auto (a package) or none
     initial_sigma: float = 0.0  # px: initial sigma of a new network's outlier component; 0: random
+    # coarse: levels 4 and 3 and the backbone of their 256x256 branch alone, a fifth of the time a pair; needs
+    # network.shared_backbone=false
+    trained: Literal["all", "coarse"] = "all"
     seed: int = 1  # of pairs and of new weights
     device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: a GPU if there is one
     # of convolutions; auto: float16 on a GPU, its gradients scaled, and float32 on a CPU. Validation is in float32
@@ -78,8 +83,16 @@ class TrainSettings:
         require_device(self.device)
         untouched = self.pairs.size == SyntheticPairSettings().size
         require(untouched, "sizes.phases and sizes.aspects steer the size of training images: leave out pairs.size")
-        for name in ("real_share", "rendered_share"):
+        for name in ("real_share", "rendered_share", "canvas_share"):
             require(0 <= getattr(self, name) <= 1, f"{name} must lie in [0, 1]")
+        require(
+            self.trained == "all" or not self.network.shared_backbone,
+            "trained=coarse needs network.shared_backbone=false: the finer levels keep their backbone",
+        )
+        require(
+            not self.optimizer.fixed_stride or self.network.backbone == "efficientnet_lite0",
+            "optimizer.fixed_stride is for network.backbone=efficientnet_lite0",
+        )
         require(self.initial_sigma == 0 or self.initial_sigma >= 2, "initial_sigma must be 0, or at least 2 px")
         require(self.threads >= 1, "threads must be at least 1")
         require(self.workers >= 0, "workers must be at least 0")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pdc_sfm.network import ImageCode, PDCNet
+from pdc_sfm.network.backbone import EfficientNetLite0
 from pdc_sfm.training.batch import Batch
 from pdc_sfm.training.descriptors import descriptor_loss
 from pdc_sfm.training.loss import training_loss
@@ -26,7 +27,8 @@ class Objective(nn.Module):
         """Loss and its parts; during the descriptor warm-up the decoders do not run."""
         s = self.settings
         images = torch.cat((batch.reference, batch.query))
-        code = self.network.encode(images)
+        coarse = s.trained == "coarse"
+        code = self.network.encode_low(images) if coarse else self.network.encode(images)
         parts: dict[str, Tensor] = {}
         loss = images.new_zeros(())
         warming = iteration < s.descriptors.iterations
@@ -37,7 +39,7 @@ class Objective(nn.Module):
             loss = contrast * (1.0 if warming else s.descriptors.weight)
         if not warming:
             reference, query = (_part(code, part) for part in _halves(batch))
-            levels = self.network.decode(reference, query)
+            levels = self.network.decode(reference, query, last_level=3 if coarse else 0)
             value = training_loss(levels, batch, s.loss, iteration)
             loss, parts = loss + value.total, parts | value.parts
         return loss, parts
@@ -77,6 +79,7 @@ class Stepper:
         self.network, self.settings, self.device, self.group = network, settings, device, group
         o = settings.optimizer
         self.names, self.backbone = _split(network)
+        self.fixed = _fixed(network, settings)
         parameters = dict(network.named_parameters())
         kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o.name]
         groups = [
@@ -108,7 +111,7 @@ class Stepper:
         if (learns, warming) != self.mode:
             self.mode = (learns, warming)
             for name, parameter in self.network.named_parameters():
-                parameter.requires_grad_(learns or name not in self.backbone)
+                parameter.requires_grad_(name not in self.fixed and (learns or name not in self.backbone))
             self._share(warming)
         self.network.train()
         if s.optimizer.freezes_statistics(iteration):
@@ -161,3 +164,15 @@ def _split(network: PDCNet) -> tuple[list[str], set[str]]:
     names = [name for name, _ in network.named_parameters()]
     mark = "backbone_" if network.settings.backbone == "vgg16" else ".backbone."
     return names, {name for name in names if mark in name}
+
+
+def _fixed(network: PDCNet, settings: TrainSettings) -> set[str]:
+    """Names of the parameters that never learn."""
+    names, backbone = _split(network)
+    fixed = set()
+    if settings.trained == "coarse":
+        fixed |= {name for name in names if not name.startswith(("backbone_low.", "levels.4.", "levels.3."))}
+    if stride := settings.optimizer.fixed_stride:
+        first = ("stem.", *(f"blocks.{n}." for n in range(EfficientNetLite0.ends[stride])))
+        fixed |= {name for name in backbone if name.split(".backbone.")[1].startswith(first)}
+    return fixed

@@ -61,6 +61,12 @@ class Checkpoint:
         tensors = {name: tensor for name, tensor in self.tensors.items() if not name.startswith("confidence_head.")}
         return replace(self, settings=replace(self.settings, confidence_channels=()), tensors=tensors)
 
+    def with_own_backbones(self) -> Checkpoint:
+        """The same network with a copy of its one backbone for the 256x256 branch."""
+        high = "backbone_high."
+        low = {f"backbone_low.{n.removeprefix(high)}": t for n, t in self.tensors.items() if n.startswith(high)}
+        return replace(self, settings=replace(self.settings, shared_backbone=False), tensors=self.tensors | low)
+
     @property
     def complete(self) -> bool:
         return not (self.missing or self.unexpected or self.misshapen)
