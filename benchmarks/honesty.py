@@ -51,7 +51,7 @@ WITHOUT: dict[str, dict[str, float]] = {
     "missing": {"links.MAX_MISSED": 2.0},
     "fit": {"links.MIN_FIT": 0.0},
     "places": {"places.SAME_PLACE": 2.0},
-    "drift": {"mappers.MAX_DRIFT": float("inf")},
+    "drift": {"intrinsics.MAX_DRIFT": float("inf")},
 }
 # What the lines of a verdict have in them, by the measure that says them.
 SAID_BY = {

@@ -19,7 +19,8 @@ from honesty_maps import Map, build_maps
 from honesty_truth import count_right, median_depths
 
 from pdc_sfm.colmap.io.models import SUMMARY, ReconstructionError, load_model, model_poses, summarize
-from pdc_sfm.colmap.mapping.mappers import read_cameras, used_cameras
+from pdc_sfm.colmap.mapping.intrinsics import used_cameras
+from pdc_sfm.colmap.mapping.mappers import read_cameras
 from pdc_sfm.colmap.mapping.parts import check_parts
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.verdict import join_verdicts, judge

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,6 +42,20 @@ def pipeline_options(
         options.min_focal_length_ratio, options.max_focal_length_ratio, options.max_extra_param = limits
     merge_options(options, extra)
     return options
+
+
+def keep_distortion(options: pycolmap.IncrementalPipelineOptions) -> pycolmap.IncrementalPipelineOptions:
+    """The same options, by which focal lengths alone are adjusted."""
+    kept = copy.deepcopy(options)
+    kept.ba_refine_extra_params = kept.ba_refine_principal_point = False
+    return kept
+
+
+def keep_intrinsics(options: pycolmap.IncrementalPipelineOptions) -> pycolmap.IncrementalPipelineOptions:
+    """The same options, by which no intrinsics are adjusted."""
+    kept = keep_distortion(options)
+    kept.ba_refine_focal_length = False
+    return kept
 
 
 def merge_options(options: Any, extra: Mapping[str, Any] | None) -> None:

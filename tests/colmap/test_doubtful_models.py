@@ -22,6 +22,7 @@ STEPS = {  # where the four cameras stand; the points are 5 to 9 away
     "turned on the spot": [(0.001, 0, 0), (0, -0.001, 0), (0, 0.001, 0.001), (0, 0, 0)],
     "hardly moved": [(0, 0, 0), (0.02, 0.01, 0.01), (0.04, 0, 0.02), (0.06, 0.01, 0.03)],
     "straight ahead": [(0, 0, 0), (0.05, 0, 0.8), (0, 0, 1.6), (0.05, 0, 2.4)],
+    "sideways": [(-1.5, 0, 0), (-0.5, 0.2, 0), (0.5, 0, 0.3), (1.5, -0.2, 0)],
 }
 
 
@@ -106,6 +107,41 @@ def test_where_all_intrinsics_run_away_they_are_held_and_that_is_said(tmp_path, 
     assert {tuple(camera.params) for camera in model.cameras.values()} == {(768, 320, 240, 0)}  # 1.2 times the width
     summary = json.loads((arguments["output"] / "summary.json").read_text())
     assert "do not tell focal lengths" in summary["verdict"]["reasons"][0]
+
+
+@pytest.fixture
+def distortion_runs_away(monkeypatch):
+    """A mapper whose intrinsics run away where it may adjust distortion, as a toy's on a turntable did."""
+    mapping = pycolmap.incremental_mapping
+
+    def run_away(database, images, folder, options, *rest, **calls):
+        models = mapping(database, images, folder, options, *rest, **calls)
+        for model in models.values() if options.ba_refine_extra_params else ():
+            for camera in model.cameras.values():
+                camera.params = [*camera.params[:3], 1.3]
+        return models
+
+    monkeypatch.setattr(pycolmap, "incremental_mapping", run_away)
+
+
+@pytest.mark.usefixtures("distortion_runs_away")
+def test_where_only_distortion_runs_away_focal_lengths_are_adjusted_without_it(tmp_path):
+    settings = ReconstructionSettings(refine_keypoints=False, camera=CameraSettings(mode="single"))
+    result = reconstruct(**photographs(tmp_path, "sideways"), settings=settings)
+    (camera,) = result.model.cameras.values()
+    assert camera.params[0] == pytest.approx(600, rel=0.02)  # guessed: 768
+    assert camera.params[3] == 0
+    assert result.verdict.kind == "consistent"
+    assert any("lens distortion was not adjusted" in line for line in result.remarks)
+
+
+@pytest.mark.usefixtures("distortion_runs_away")
+@pytest.mark.parametrize("motion", ["hardly moved", "straight ahead"])
+def test_focal_lengths_that_photographs_do_not_tell_are_not_adjusted_without_distortion_either(tmp_path, motion):
+    settings = ReconstructionSettings(refine_keypoints=False, camera=CameraSettings(mode="single"))
+    result = reconstruct(**photographs(tmp_path, motion), settings=settings)
+    assert [tuple(camera.params) for camera in result.model.cameras.values()] == [(768, 320, 240, 0)]
+    assert "do not tell focal lengths" in result.verdict.reasons[0]
 
 
 @pytest.mark.usefixtures("runaway")

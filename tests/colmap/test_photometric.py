@@ -191,7 +191,7 @@ def test_an_adjustment_that_runs_away_is_taken_back(tmp_path, monkeypatch):
         model.update_point_3d_errors()
 
     monkeypatch.setattr(photometric, "_adjust_sanely", run_away)
-    monkeypatch.setattr(photometric, "_adjust", lambda model, options: model.update_point_3d_errors())
+    monkeypatch.setattr(photometric, "adjust", lambda model, options: model.update_point_3d_errors())
     assert refine_keypoints(model, tmp_path, options()).moved == 0
     for name, cam_from_world in model_poses(before).items():
         np.testing.assert_array_equal(model_poses(model)[name], cam_from_world)

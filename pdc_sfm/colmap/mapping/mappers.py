@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,15 +9,19 @@ from typing import Any, Protocol
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
-from pdc_sfm.colmap.options import merge_options, pipeline_options, thread_count
+from pdc_sfm.colmap.mapping.intrinsics import (
+    Cameras,
+    drifted_cameras,
+    runaway_cameras,
+    tells_focal_lengths,
+    used_cameras,
+)
+from pdc_sfm.colmap.options import keep_distortion, keep_intrinsics, merge_options, pipeline_options, thread_count
 from pdc_sfm.progress import progress
 
 Models = list[pycolmap.Reconstruction]  # the one with most images first
 # Images whose cameras one thread finds in a few minutes: those of 11 took 22 s of the 95 s of a reconstruction.
 SMALL_SET = 50
-Cameras = Mapping[int, pycolmap.Camera]  # by id
-# By which a focal length that EXIF or the user tells may be adjusted: EXIF rounds by 4 %, a stabilized video is cropped by 20 %.
-MAX_DRIFT = 1.25
 SAME_POINTS = 0.9  # of a map's points: held intrinsics that are wrong lose more, since observations end 4 px off
 FEWEST = 15  # points an image must see to count as registered: as many as COLMAP asks of a pair
 
@@ -67,7 +70,8 @@ def map_incrementally(
     """Grow models from good pairs, image by image. `extra` are fields of pycolmap.IncrementalPipelineOptions.
 
     With `retry`, a model is grown again where the intrinsics of some images ran away, without these images; where those
-    of all did, or left what is known of them, with intrinsics as they were before.
+    of all did, or left what is known of them, first with distortion as it was before, and if the photographs do not tell
+    focal lengths even so, with all intrinsics as they were.
     """
     cameras = read_cameras(database)
     limits = intrinsic_limits(cameras.values())
@@ -117,43 +121,34 @@ def map_incrementally(
             if again and again[0].num_reg_images() >= models[0].num_reg_images():
                 models[0] = again[0]
         elif models and settings.retry and (runaway_cameras(models[0], limits) or _can_be_held(models[0], cameras)):
-            held = copy.deepcopy(options)
-            held.ba_refine_focal_length = held.ba_refine_extra_params = held.ba_refine_principal_point = False
-            found = grow("held", held)
-            if found and (runaway_cameras(models[0], limits) or _explains_as_much(found[0], models[0])):
+            ran_away = bool(runaway_cameras(models[0], limits))
+            found = grow("undistorted", keep_distortion(options)) if ran_away and options.ba_refine_extra_params else []
+            if not (found and _is_sane(found[0], cameras, limits, options)):
+                found = grow("held", keep_intrinsics(options))
+            if found and (ran_away or _explains_as_much(found[0], models[0])):
                 models = found
     for model in models:
         drop_bad_images(model, cameras)
     return _by_size(dict(enumerate(models)))
 
 
-def used_cameras(model: pycolmap.Reconstruction) -> list[int]:
-    """Ids of the cameras of registered images, in order."""
-    return sorted({model.image(image_id).camera_id for image_id in model.reg_image_ids()})
-
-
-def runaway_cameras(model: pycolmap.Reconstruction, limits: tuple[float, float, float]) -> list[pycolmap.Camera]:
-    """Cameras of registered images with intrinsics outside the limits, by id."""
-    return [model.camera(i) for i in used_cameras(model) if model.camera(i).has_bogus_params(*limits)]
-
-
-def drifted_cameras(model: pycolmap.Reconstruction, cameras: Cameras) -> list[pycolmap.Camera]:
-    """Cameras of registered images with a focal length far off what was known of it, the farthest first."""
-    known = (i for i in used_cameras(model) if cameras[i].has_prior_focal_length)
-    off = {i: focal_drift(model.camera(i), cameras[i]) for i in known}
-    return [model.camera(i) for i in sorted(off, key=lambda i: -off[i]) if off[i] > MAX_DRIFT]
-
-
-def focal_drift(camera: pycolmap.Camera, before: pycolmap.Camera) -> float:
-    """The larger of two focal lengths by the smaller."""
-    ratio = camera.mean_focal_length() / before.mean_focal_length()
-    return max(ratio, 1 / ratio)
-
-
 def _can_be_held(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:
     """Whether focal lengths left what is known of them, and all are known."""
     known = all(cameras[i].has_prior_focal_length for i in used_cameras(model))
     return known and bool(drifted_cameras(model, cameras))
+
+
+def _is_sane(
+    model: pycolmap.Reconstruction,
+    cameras: Cameras,
+    limits: tuple[float, float, float],
+    options: pycolmap.IncrementalPipelineOptions,
+) -> bool:
+    """Whether the focal lengths of a model can be, agree with what is known of them, and are told by the photographs."""
+    if runaway_cameras(model, limits) or drifted_cameras(model, cameras):
+        return False
+    known = all(cameras[i].has_prior_focal_length for i in used_cameras(model))
+    return known or tells_focal_lengths(model, options.get_global_bundle_adjustment())
 
 
 def _explains_as_much(model: pycolmap.Reconstruction, other: pycolmap.Reconstruction) -> bool:

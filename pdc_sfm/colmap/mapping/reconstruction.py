@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-import numpy as np
 import pycolmap
 
 from pdc_sfm.colmap.georeference.align import PositionSettings, find_positions, georeference_models
@@ -30,14 +29,13 @@ from pdc_sfm.colmap.io.models import (
     write_model,
 )
 from pdc_sfm.colmap.io.rigs import RIG_FILE, Rigs, apply_rigs, check_images, read_rig_file, write_rig_file
+from pdc_sfm.colmap.mapping.intrinsics import Adjusted, Cameras, adjusted
 from pdc_sfm.colmap.mapping.mappers import (
-    Cameras,
     Models,
     drop_bad_images,
     map_globally,
     map_incrementally,
     read_cameras,
-    used_cameras,
 )
 from pdc_sfm.colmap.mapping.parts import CheckedParts, check_parts, holds
 from pdc_sfm.colmap.mapping.remarks import STOOD_STILL, camera_remarks, explain_unregistered, remark_others
@@ -46,7 +44,7 @@ from pdc_sfm.colmap.mapping.two_stage import subsample_matches, triangulate_all
 from pdc_sfm.colmap.mapping.verdict import join_verdicts, judge
 from pdc_sfm.colmap.mapping.verification import VerificationSettings
 from pdc_sfm.colmap.mapping.verified_database import fill_verified
-from pdc_sfm.colmap.options import pipeline_options
+from pdc_sfm.colmap.options import keep_distortion, pipeline_options
 from pdc_sfm.colmap.quiet import colmap_log
 from pdc_sfm.colmap.refinement.photometric import points_only, refine_keypoints
 from pdc_sfm.errors import ImageError, SettingsError
@@ -149,8 +147,8 @@ def reconstruct(
         if settings.retry and few and _some_are_surer(inputs, settings.min_score):
             models = _attempt_with_sure_matches(job, models, inputs)
         main, others = _largest_proven(job, models, cameras, split)
-        model, held = main.model, main.held
-        bundle = job.options(settings.camera.refine and not held).get_global_bundle_adjustment()
+        model, held = main.model, settings.camera.refine and main.adjusted == "nothing"
+        bundle = job.options(main.adjusted).get_global_bundle_adjustment()
         # its metres are the map's
         has_size = bool(rigs) and all(one.is_known and one.has_size and one.in_metres for one in rigs)
         placed = georeference_models([model, *others], images, known, control, settings.positions, bundle, has_size)
@@ -159,7 +157,7 @@ def reconstruct(
         if placed[0].doubts:
             verdict = join_verdicts(Verdict("doubtful", placed[0].doubts), verdict)
         remarks = explain_unregistered(model, database, inputs.names, main.joined, main.parts.disputed)
-        remarks += remark_others(others) + camera_remarks(model, settings.camera, held) + placed[0].remarks
+        remarks += remark_others(others) + camera_remarks(model, settings.camera, main.adjusted) + placed[0].remarks
         remarks += rig_remarks(model, rigs, job.rigs) + ((STOOD_STILL,) if moving else ())
         notes: dict[str, Any] = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks}
         notes |= {"metres": True} if has_size else {}
@@ -180,7 +178,7 @@ class _Finished(NamedTuple):
 
     parts: CheckedParts
     joined: set[str]  # names of the images that it had before the check
-    held: bool  # whether its cameras stayed as they were before mapping
+    adjusted: Adjusted  # of its intrinsics
 
     @property
     def model(self) -> pycolmap.Reconstruction:
@@ -192,10 +190,10 @@ def _largest_proven(job: _MappingJob, models: Models, cameras: Cameras, split: b
     """The model whose proven part has most images, and all others: the largest of all may fall apart into small ones."""
 
     def finished(model: pycolmap.Reconstruction) -> _Finished:
-        held = job.settings.camera.refine and _unchanged(model, cameras)
-        model = job.finish(model, job.settings.camera.refine and not held)
+        done = adjusted(model, cameras)
+        model = job.finish(model, done)
         drop_bad_images(model, cameras)
-        return _Finished(check_parts(model, job.database, split), set(model_poses(model)), held)
+        return _Finished(check_parts(model, job.database, split), set(model_poses(model)), done)
 
     best, others = finished(models[0]), []
     for model in models[1:]:
@@ -206,11 +204,6 @@ def _largest_proven(job: _MappingJob, models: Models, cameras: Cameras, split: b
         others += other.parts.models
     images = set(model_poses(best.model))
     return best, best.parts.models[1:] + [other for other in others if not images.issuperset(model_poses(other))]
-
-
-def _unchanged(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:
-    """Whether all cameras of a model are as before mapping."""
-    return all(np.array_equal(model.camera(i).params, cameras[i].params) for i in used_cameras(model))
 
 
 def _some_are_surer(inputs: MappingInputs, min_score: float) -> bool:
@@ -293,16 +286,19 @@ class _MappingJob:
             )
         return models
 
-    def options(self, refine: bool) -> pycolmap.IncrementalPipelineOptions:
-        """Of what is done after mapping, with other intrinsics if `refine`."""
+    def options(self, refined: Adjusted) -> pycolmap.IncrementalPipelineOptions:
+        """Of what is done after mapping, with other intrinsics where these were adjusted."""
         settings = self.settings
         extra = self.mapper_options if settings.mapper == "incremental" else None
         threads, tracks = 1 if settings.reproducible else settings.threads, bool(settings.two_view_tracks)
-        return pipeline_options(settings.seed, threads, tracks, refine, extra, refine_rig=bool(settings.refine_rig))
+        options = pipeline_options(
+            settings.seed, threads, tracks, refined != "nothing", extra, refine_rig=bool(settings.refine_rig)
+        )
+        return keep_distortion(options) if refined == "focal lengths" else options
 
-    def finish(self, model: pycolmap.Reconstruction, refine: bool) -> pycolmap.Reconstruction:
-        """Sharpen a model, with other intrinsics if `refine`, then add the points of all other keypoints."""
-        settings, options = self.settings, self.options(refine)
+    def finish(self, model: pycolmap.Reconstruction, refined: Adjusted) -> pycolmap.Reconstruction:
+        """Sharpen a model, with other intrinsics where these were adjusted, then add the points of all other keypoints."""
+        settings, options = self.settings, self.options(refined)
         bundle = options.get_global_bundle_adjustment()
         if settings.refine_keypoints:
             self.notes["refined_keypoints"] = dataclasses.asdict(refine_keypoints(model, self.images, bundle))

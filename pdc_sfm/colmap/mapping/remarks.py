@@ -8,6 +8,7 @@ from pathlib import Path
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import CameraSettings
+from pdc_sfm.colmap.mapping.intrinsics import Adjusted
 from pdc_sfm.colmap.mapping.mappers import Models
 
 MOST_NAMED = 20  # images of a line
@@ -34,6 +35,7 @@ HELD = (
     "focal lengths are those of EXIF, or as given: adjusted, some had left them by more than a quarter without explaining more; "
     "too few photographs tell them"
 )
+NO_DISTORTION = "lens distortion was not adjusted: intrinsics ran away with it; the photographs tell focal lengths alone"
 
 
 def explain_unregistered(
@@ -84,13 +86,17 @@ def remark_others(others: Models) -> tuple[str, ...]:
     return (f"{len(others)} smaller models apart from the main one, of {sizes} images, are kept in models/",)
 
 
-def camera_remarks(model: pycolmap.Reconstruction, settings: CameraSettings, held: bool = False) -> tuple[str, ...]:
-    """Where nothing is known of cameras and one may have taken all images, and where what is known was `held`."""
+def camera_remarks(model: pycolmap.Reconstruction, settings: CameraSettings, done: Adjusted = "all") -> tuple[str, ...]:
+    """Where nothing is known of cameras and one may have taken all images, and where less was adjusted than was to be."""
     cameras = list(model.cameras.values())
     known = [camera.has_prior_focal_length for camera in cameras]
-    if held and all(known):
+    kept = (NO_DISTORTION,) if settings.refine and done == "focal lengths" else ()
+    if settings.refine and done == "nothing" and all(known):
         return (HELD,)
     alike = len({(camera.width, camera.height) for camera in cameras}) == 1
     if settings.mode != "auto" or len(cameras) < 3 or not alike or any(known):
-        return ()
-    return ("no image tells its focal length, and all are of one size: if one camera took them, camera.mode=single",)
+        return kept
+    return (
+        *kept,
+        "no image tells its focal length, and all are of one size: if one camera took them, camera.mode=single",
+    )

@@ -11,6 +11,7 @@ from pdc_sfm.colmap.io.cameras import intrinsic_limits
 from pdc_sfm.colmap.io.models import ModelSummary, Verdict
 from pdc_sfm.colmap.mapping.coverage_cells import GRID
 from pdc_sfm.colmap.mapping.evidence import PairEvidence, frame_images
+from pdc_sfm.colmap.mapping.intrinsics import Cameras, drifted_cameras, focal_drift, runaway_cameras, used_cameras
 from pdc_sfm.colmap.mapping.links import (
     MIN_FIT,
     Link,
@@ -20,7 +21,7 @@ from pdc_sfm.colmap.mapping.links import (
     proven_parts,
     supports,
 )
-from pdc_sfm.colmap.mapping.mappers import FEWEST, Cameras, drifted_cameras, focal_drift, runaway_cameras, used_cameras
+from pdc_sfm.colmap.mapping.mappers import FEWEST
 from pdc_sfm.colmap.mapping.places import returning_pairs
 
 MAX_ERROR = 4.0  # pixels: what COLMAP allows each single observation; the mean of a sane model lies far below

@@ -56,7 +56,7 @@ def refine_keypoints(
         return KeypointRefinement(0, 0, 0.0)
     before = Observations.of(model)
     for _ in range(rounds):
-        last, error = pycolmap.Reconstruction(model), _median_error(model)
+        last, error = pycolmap.Reconstruction(model), median_error(model)
         seen, alike = _move(model, images, options.ceres.solver_options.num_threads)
         if not alike.any():
             break
@@ -79,7 +79,7 @@ def _ran_away(model: pycolmap.Reconstruction, error: float) -> bool:
     A good adjustment lowers errors; twice as much, and a tenth of a pixel for a model without any, is no noise. Single
     points far off are removed in the end.
     """
-    return not _median_error(model) <= 2 * error + 0.1
+    return not median_error(model) <= 2 * error + 0.1
 
 
 def _restore(model: pycolmap.Reconstruction, last: pycolmap.Reconstruction) -> None:
@@ -97,7 +97,8 @@ def _restore(model: pycolmap.Reconstruction, last: pycolmap.Reconstruction) -> N
     model.update_point_3d_errors()
 
 
-def _median_error(model: pycolmap.Reconstruction) -> float:
+def median_error(model: pycolmap.Reconstruction) -> float:
+    """Pixels, of a middle point."""
     return float(np.median([point.error for point in model.points3D.values()]))
 
 
@@ -107,7 +108,7 @@ def _adjust_by(model: pycolmap.Reconstruction, seen: Observations, alike: np.nda
     What does not look alike may be right too, but only as exactly as the network knew it.
     """
     if not options.refine_rig_from_world:
-        return _adjust(model, options)
+        return adjust(model, options)
     sure = pycolmap.Reconstruction(model)
     for image_id, index in zip(seen.image_id[~alike].tolist(), seen.index[~alike].tolist()):
         if sure.image(image_id).points2D[index].has_point3D():  # its point may be gone already
@@ -120,14 +121,14 @@ def _adjust_by(model: pycolmap.Reconstruction, seen: Observations, alike: np.nda
     _take_poses(model, sure)
     for camera_id, camera in sure.cameras.items():
         model.camera(camera_id).params = camera.params
-    _adjust(model, points_only(options))
+    adjust(model, points_only(options))
 
 
 def _adjust_sanely(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOptions) -> None:
     """Adjust, with the intrinsics as they were if they would run away, as they do where little holds them."""
     before = pycolmap.Reconstruction(model)
     limits = intrinsic_limits(before.cameras.values())
-    _adjust(model, options)
+    adjust(model, options)
     if not any(camera.has_bogus_params(*limits) for camera in model.cameras.values()):
         return
     for camera_id, camera in before.cameras.items():
@@ -135,7 +136,7 @@ def _adjust_sanely(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjus
     _take_poses(model, before)
     fixed = copy.deepcopy(options)
     fixed.refine_focal_length = fixed.refine_extra_params = fixed.refine_principal_point = False
-    _adjust(model, fixed)
+    adjust(model, fixed)
 
 
 def _take_poses(model: pycolmap.Reconstruction, other: pycolmap.Reconstruction) -> None:
@@ -151,7 +152,7 @@ def points_only(options: pycolmap.BundleAdjustmentOptions) -> pycolmap.BundleAdj
     return chosen
 
 
-def _adjust(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOptions) -> None:
+def adjust(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOptions) -> None:
     """Bundle adjustment in which observations far off count little."""
     options.print_summary = False
     options.ceres.loss_function_type = pycolmap.LossFunctionType.CAUCHY
@@ -167,7 +168,7 @@ def _adjust(model: pycolmap.Reconstruction, options: pycolmap.BundleAdjustmentOp
 
 def _shrink(model: pycolmap.Reconstruction) -> float:
     """How much smaller the images must be for the usual error to be half a pixel."""
-    return max(1.0, _median_error(model) / USUAL_ERROR)
+    return max(1.0, median_error(model) / USUAL_ERROR)
 
 
 def _move(model: pycolmap.Reconstruction, images: Path, threads: int) -> tuple[Observations, np.ndarray]:
