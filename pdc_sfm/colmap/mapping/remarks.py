@@ -35,7 +35,9 @@ HELD = (
     "focal lengths are those of EXIF, or as given: adjusted, some had left them by more than a quarter without explaining more; "
     "too few photographs tell them"
 )
-NO_DISTORTION = "lens distortion was not adjusted: intrinsics ran away with it; the photographs tell focal lengths alone"
+NO_DISTORTION = (
+    "lens distortion was not adjusted: intrinsics ran away with it; the photographs tell focal lengths alone"
+)
 
 
 def explain_unregistered(
