@@ -13,7 +13,6 @@ from pdc_sfm.colmap.mapping.intrinsics import (
     Cameras,
     drifted_cameras,
     runaway_cameras,
-    tells_focal_lengths,
     used_cameras,
 )
 from pdc_sfm.colmap.options import keep_distortion, keep_intrinsics, merge_options, pipeline_options, thread_count
@@ -70,8 +69,8 @@ def map_incrementally(
     """Grow models from good pairs, image by image. `extra` are fields of pycolmap.IncrementalPipelineOptions.
 
     With `retry`, a model is grown again where the intrinsics of some images ran away, without these images; where those
-    of all did, or left what is known of them, first with distortion as it was before, and if the photographs do not tell
-    focal lengths even so, with all intrinsics as they were.
+    of all did, or left what is known of them, with intrinsics as they were before, or with distortion alone as it was,
+    whichever explains more.
     """
     cameras = read_cameras(database)
     limits = intrinsic_limits(cameras.values())
@@ -122,9 +121,12 @@ def map_incrementally(
                 models[0] = again[0]
         elif models and settings.retry and (runaway_cameras(models[0], limits) or _can_be_held(models[0], cameras)):
             ran_away = bool(runaway_cameras(models[0], limits))
-            found = grow("undistorted", keep_distortion(options)) if ran_away and options.ba_refine_extra_params else []
-            if not (found and _is_sane(found[0], cameras, limits, options)):
-                found = grow("held", keep_intrinsics(options))
+            found = grow("held", keep_intrinsics(options))
+            if ran_away and options.ba_refine_extra_params:
+                other = grow("undistorted", keep_distortion(options))
+                sane = bool(other) and not (runaway_cameras(other[0], limits) or drifted_cameras(other[0], cameras))
+                if sane and (not found or _explained(other[0]) > _explained(found[0])):
+                    found = other
             if found and (ran_away or _explains_as_much(found[0], models[0])):
                 models = found
     for model in models:
@@ -138,22 +140,15 @@ def _can_be_held(model: pycolmap.Reconstruction, cameras: Cameras) -> bool:
     return known and bool(drifted_cameras(model, cameras))
 
 
-def _is_sane(
-    model: pycolmap.Reconstruction,
-    cameras: Cameras,
-    limits: tuple[float, float, float],
-    options: pycolmap.IncrementalPipelineOptions,
-) -> bool:
-    """Whether the focal lengths of a model can be, agree with what is known of them, and are told by the photographs."""
-    if runaway_cameras(model, limits) or drifted_cameras(model, cameras):
-        return False
-    known = all(cameras[i].has_prior_focal_length for i in used_cameras(model))
-    return known or tells_focal_lengths(model, options.get_global_bundle_adjustment())
-
-
 def _explains_as_much(model: pycolmap.Reconstruction, other: pycolmap.Reconstruction) -> bool:
     enough = model.num_points3D() >= SAME_POINTS * other.num_points3D()
     return enough and model.num_reg_images() >= other.num_reg_images()
+
+
+def _explained(model: pycolmap.Reconstruction) -> tuple[int, float]:
+    """How much a model explains: images, then observations, those that are a pixel off by half."""
+    points = model.points3D.values()
+    return model.num_reg_images(), sum(point.track.length() / (1 + point.error**2) for point in points)
 
 
 def drop_bad_images(model: pycolmap.Reconstruction, cameras: Cameras | None = None) -> int:

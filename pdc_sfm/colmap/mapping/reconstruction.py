@@ -29,7 +29,7 @@ from pdc_sfm.colmap.io.models import (
     write_model,
 )
 from pdc_sfm.colmap.io.rigs import RIG_FILE, Rigs, apply_rigs, check_images, read_rig_file, write_rig_file
-from pdc_sfm.colmap.mapping.intrinsics import Adjusted, Cameras, adjusted
+from pdc_sfm.colmap.mapping.intrinsics import Adjusted, Cameras, adjusted, tells_focal_lengths, used_cameras
 from pdc_sfm.colmap.mapping.mappers import (
     Models,
     drop_bad_images,
@@ -147,13 +147,13 @@ def reconstruct(
         if settings.retry and few and _some_are_surer(inputs, settings.min_score):
             models = _attempt_with_sure_matches(job, models, inputs)
         main, others = _largest_proven(job, models, cameras, split)
-        model, held = main.model, settings.camera.refine and main.adjusted == "nothing"
+        model = main.model
         bundle = job.options(main.adjusted).get_global_bundle_adjustment()
         # its metres are the map's
         has_size = bool(rigs) and all(one.is_known and one.has_size and one.in_metres for one in rigs)
         placed = georeference_models([model, *others], images, known, control, settings.positions, bundle, has_size)
         summary = summarize(model, inputs.listed)
-        verdict = join_verdicts(judge(model, summary, cameras, held), main.parts.verdict)
+        verdict = join_verdicts(judge(model, summary, cameras, main.untold), main.parts.verdict)
         if placed[0].doubts:
             verdict = join_verdicts(Verdict("doubtful", placed[0].doubts), verdict)
         remarks = explain_unregistered(model, database, inputs.names, main.joined, main.parts.disputed)
@@ -179,6 +179,7 @@ class _Finished(NamedTuple):
     parts: CheckedParts
     joined: set[str]  # names of the images that it had before the check
     adjusted: Adjusted  # of its intrinsics
+    untold: bool  # whether the photographs do not tell focal lengths that nothing else tells
 
     @property
     def model(self) -> pycolmap.Reconstruction:
@@ -193,7 +194,8 @@ def _largest_proven(job: _MappingJob, models: Models, cameras: Cameras, split: b
         done = adjusted(model, cameras)
         model = job.finish(model, done)
         drop_bad_images(model, cameras)
-        return _Finished(check_parts(model, job.database, split), set(model_poses(model)), done)
+        parts, names = check_parts(model, job.database, split), set(model_poses(model))
+        return _Finished(parts, names, done, _are_untold(parts.models[0], done, job))
 
     best, others = finished(models[0]), []
     for model in models[1:]:
@@ -204,6 +206,14 @@ def _largest_proven(job: _MappingJob, models: Models, cameras: Cameras, split: b
         others += other.parts.models
     images = set(model_poses(best.model))
     return best, best.parts.models[1:] + [other for other in others if not images.issuperset(model_poses(other))]
+
+
+def _are_untold(model: pycolmap.Reconstruction, done: Adjusted, job: _MappingJob) -> bool:
+    """Whether focal lengths ran away, and what is there instead is hardly better than a guess."""
+    known = all(model.camera(i).has_prior_focal_length for i in used_cameras(model))
+    if done == "all" or known or not job.settings.camera.refine:
+        return False
+    return done == "nothing" or not tells_focal_lengths(model, job.options(done).get_global_bundle_adjustment())
 
 
 def _some_are_surer(inputs: MappingInputs, min_score: float) -> bool:

@@ -30,19 +30,19 @@ MOST_LINES = 5  # of one kind
 
 
 def judge(
-    model: pycolmap.Reconstruction, summary: ModelSummary, cameras: Cameras | None = None, held: bool = False
+    model: pycolmap.Reconstruction, summary: ModelSummary, cameras: Cameras | None = None, untold: bool = False
 ) -> Verdict:
     """The verdict on a model by itself. `cameras` are those before mapping, None if they were not adjusted.
 
-    `held`: intrinsics were to be adjusted, and stayed as they were before, since they ran away.
+    `untold`: focal lengths ran away when they were adjusted, and the photographs do not tell them.
     """
     reasons = [_error_doubt(summary), _observation_doubt(model)]
     if cameras is not None:
         reasons += [_intrinsics_doubt(model, cameras), _drift_doubt(model, cameras)]
-    if held and not all(model.camera(i).has_prior_focal_length for i in used_cameras(model)):
+    if untold:
         reasons.append(
-            "the photographs do not tell focal lengths (of a plane, from one place, or straight ahead?): they are "
-            "those guessed before mapping; give camera.params, or camera.mode=single if one camera took them"
+            "the photographs do not tell focal lengths (of a plane, from one place, or straight ahead?): they are little more "
+            "than a guess; give camera.params, or camera.mode=single if one camera took them"
         )
     return Verdict("doubtful", tuple(filter(None, reasons))) if any(reasons) else Verdict()
 
