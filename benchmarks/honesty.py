@@ -47,7 +47,7 @@ from pdc_sfm.store.pair_lists import write_pairs
 WITHOUT: dict[str, dict[str, float]] = {
     "stillness": {"verified_database.MOST_STILL": 2.0},
     "cells": {"links.MIN_CELLS": 0.0, "links.FEWEST_CELLS": 0.0},
-    "contradictions": {"links.MAX_AGAINST": float("inf")},
+    "contradictions": {"links.MAX_AGAINST": float("inf"), "links.MAX_ALTERNATIVE": float("inf")},
     "missing": {"links.MAX_MISSED": 2.0},
     "fit": {"links.MIN_FIT": 0.0},
     "places": {"places.SAME_PLACE": 2.0},

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pycolmap
 import pytest
+from pair_evidence import evidence
 from projections import Scene, make_scene, write_features, write_images, write_matches, write_model, write_pairs
 from scipy.spatial.transform import Rotation
 
@@ -15,8 +16,8 @@ from pdc_sfm.cli import main as cli
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.mapping import parts
 from pdc_sfm.colmap.mapping.coverage_cells import GRID, cell_numbers
-from pdc_sfm.colmap.mapping.evidence import FEWEST_CLOSE, PairEvidence, PairScales, explained_matches, weigh_pairs
-from pdc_sfm.colmap.mapping.links import connected_parts, find_links, proven_parts
+from pdc_sfm.colmap.mapping.evidence import FEWEST_CLOSE, PairScales, explained_matches, weigh_pairs
+from pdc_sfm.colmap.mapping.links import connected_parts, find_links
 from pdc_sfm.colmap.mapping.parts import check_parts, separate_parts
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.triangulation import TriangulationSettings, triangulate
@@ -108,63 +109,6 @@ def test_an_image_that_stands_elsewhere_than_its_pairs_say_is_contradicted(model
     assert [len(part) for part in parts] == [3, 1]
 
 
-RING = [(number, (number + 1) % 8) for number in range(8)]
-
-
-def evidence(first, second, cells, explained=1.0, occupied=2000) -> PairEvidence:
-    return PairEvidence(first, second, 2 * cells, cells, explained, round(explained * cells), occupied, explained)
-
-
-def test_a_ring_of_strong_pairs_has_no_doubtful_link_whatever_small_pairs_say():
-    pairs = [evidence(a, b, 900) for a, b in RING] + [evidence(1, 5, 80, 0.0), evidence(2, 6, 120, 0.1)]
-    links = find_links(range(8), pairs)
-    assert len(links) == 7
-    assert not any(link.is_weak or link.is_contradicted for link in links)
-
-
-def test_a_strong_pair_that_is_not_explained_contradicts_the_link_it_crosses():
-    pairs = [evidence(0, 1, 900), evidence(1, 2, 900), evidence(2, 3, 400), evidence(1, 3, 300, 0.0)]
-    (link,) = (link for link in find_links(range(4), pairs) if link.is_contradicted)
-    assert link.part == {3}
-    assert (link.against.first, link.against.second) == (1, 3)
-
-
-@pytest.mark.parametrize(("second", "contradicted"), [(0, True), (500, False)])
-def test_what_no_second_pair_confirms_is_contradicted_by_half_as_much(second, contradicted):
-    pairs = [evidence(0, 1, 900), evidence(1, 2, 900), evidence(2, 3, 600), evidence(1, 3, 280, 0.0)]
-    pairs += [evidence(0, 3, second)] if second else []
-    assert any(link.is_contradicted for link in find_links(range(4), pairs)) == contradicted
-
-
-@pytest.mark.parametrize(
-    ("cells", "second", "weak"), [(90, 80, True), (250, 240, False), (250, 0, True), (450, 0, False)]
-)
-def test_a_link_needs_covered_cells_and_more_if_nothing_confirms_it(cells, second, weak):
-    pairs = [evidence(a, b, 900) for a, b in ((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5))] + [evidence(2, 3, cells)]
-    pairs += [evidence(1, 4, second)] if second else []
-    first = find_links(range(6), pairs)[0]
-    assert first.is_weak == weak
-    assert len(first.part) == 3
-
-
-@pytest.mark.parametrize(
-    ("count", "strongest", "weak"), [(20, 120, False), (19, 120, True), (20, 160, True), (20, 20, False)]
-)
-def test_many_wrong_pairs_tell_what_a_pair_must_cover_that_nothing_confirms(count, strongest, weak):
-    chain = [evidence(number, number + 1, 250) for number in range(9)]
-    apart = [pair for pair in itertools.combinations(range(10), 2) if pair[1] - pair[0] > 2][:count]
-    wrong = [evidence(*pair, strongest if number == 0 else 20, 0.0) for number, pair in enumerate(apart)]
-    assert len(wrong) == count
-    assert {link.is_weak for link in find_links(range(10), chain + wrong)} == {weak}
-
-
-@pytest.mark.parametrize(("cells", "weak"), [(190, True), (210, False)])
-def test_small_wrong_pairs_do_not_prove_a_link_below_the_least(cells, weak):
-    chain = [evidence(number, number + 1, cells) for number in range(9)]
-    wrong = [evidence(*pair, 20, 0.0) for pair in itertools.combinations(range(10), 2) if pair[1] - pair[0] > 2]
-    assert {link.is_weak for link in find_links(range(10), chain + wrong)} == {weak}
-
-
 def test_what_one_pair_contradicts_is_said_once(model_and_database):
     model, _ = model_and_database(make_scene(HERE, points=600, vary=0))
     first, second, third, fourth = sorted(model.reg_image_ids())
@@ -233,12 +177,6 @@ def test_a_map_need_not_explain_matches_more_closely_than_their_own_geometry_doe
         alone, beside = (weigh(ids, found, matrix).exact for matrix in (None, essential))
     assert 0.2 < alone < 0.9
     assert beside == pytest.approx(alone / max(alone, FEWEST_CLOSE), abs=0.01)
-
-
-@pytest.mark.parametrize(("images", "weak"), [(4, False), (3, True)])
-def test_where_images_have_few_keypoints_fewer_cells_prove_a_link_that_three_pairs_support(images, weak):
-    pairs = [evidence(a, b, 150, occupied=400) for a, b in itertools.combinations(range(images), 2)]
-    assert {link.is_weak for link in find_links(range(images), pairs)} == {weak}
 
 
 def test_cells_are_a_64th_of_the_longer_side():
@@ -411,25 +349,6 @@ def test_unregistered_images_say_why(tmp_path):
     assert any(line.startswith("not registered, no partner: alone.png; ") for line in result.remarks)
     assert any(line.startswith("not registered, too few matches: few.png; ") for line in result.remarks)
     assert result.verdict.kind == "consistent"
-
-
-def unmatched(first, second, cells, missed) -> PairEvidence:
-    return dataclasses.replace(evidence(first, second, cells), shared=2 * cells, missed=missed)
-
-
-def test_a_link_whose_sides_see_one_place_and_do_not_match_there_is_denied_and_no_other():
-    pairs = [unmatched(a, b, 900, 5) for a, b in ((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5))]
-    pairs += [unmatched(2, 3, 700, 500), unmatched(0, 5, 300, 200), unmatched(1, 4, 250, 10)]
-    denied = [link for link in find_links(range(6), pairs) if link.is_denied]
-    assert [link.part in ({0, 1, 2}, {3, 4, 5}) for link in denied] == [True]
-    assert denied[0].missed == pytest.approx(710 / (710 + 2500))
-    assert proven_parts(range(6), pairs) == [{0, 1, 2}, {3, 4, 5}]
-
-
-@pytest.mark.parametrize(("missed", "denied"), [(99, False), (101, True)])
-def test_a_few_cells_that_do_not_match_deny_nothing(missed, denied):
-    (link,) = find_links(range(2), [unmatched(0, 1, 200, missed)])
-    assert link.is_denied == denied
 
 
 def test_the_same_map_is_judged_with_and_without_a_measure(tmp_path):

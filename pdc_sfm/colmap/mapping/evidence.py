@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pycolmap
+from scipy.spatial.transform import Rotation
 
 from pdc_sfm.colmap.io.cameras import rays_of
 from pdc_sfm.colmap.mapping.coverage_cells import GRID, cell_numbers
@@ -25,6 +26,7 @@ CLOSE = 0.25  # of a cell: 4 pixels of 1024
 # Of its matches, what a pair's own geometry explains so closely, where it is less: that of RANSAC need not be the best, and where
 # a plane fills both pictures it is any.
 FEWEST_CLOSE = 0.8
+EXPLAINED = 0.5  # of its matches, for a pair to support what the model says, not to contradict it
 KEPT = 256  # images whose keypoints are kept in memory
 
 
@@ -45,6 +47,9 @@ class PairEvidence:
     still: float = 0.0  # share of the explained matches that stand as close in both pictures
     shared: int = 0  # cells of both images in which they see the same points of the model
     missed: int = 0  # cells in which they should, and see none together
+    # of a pair that the model does not explain: the turn of the world (rotation vector) by which the part of the model that the
+    # first image is of would have to stand otherwise; None: not known
+    turn: tuple[float, float, float] | None = None
 
 
 def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> Iterator[PairEvidence]:
@@ -62,14 +67,16 @@ def weigh_pairs(model: pycolmap.Reconstruction, database: Path) -> Iterator[Pair
         weigh, occupied = PairScales(model, opened), _matched_cells(model, opened, pairs)
         count_missing = MissingMatches(model)
         for ids in pairs:
-            found, essential = _verified_matches(opened, ids), opened.read_two_view_geometry(*ids).E
+            found, geometry = _verified_matches(opened, ids), opened.read_two_view_geometry(*ids)
             if len(found):
                 first, second = sorted(frame_of[image_id] for image_id in ids)
                 most = min(occupied[image_id] for image_id in ids)
+                pair = weigh(ids, found, geometry.E)
+                turn = None if pair.explained >= EXPLAINED else weigh.turn(ids, geometry)
+                if turn is not None and first == frame_of[ids[1]]:
+                    turn = (-turn[0], -turn[1], -turn[2])
                 cells = count_missing(*ids)._asdict()
-                pair = dataclasses.replace(
-                    weigh(ids, found, essential), occupied=most, first=first, second=second, **cells
-                )
+                pair = dataclasses.replace(pair, occupied=most, first=first, second=second, turn=turn, **cells)
                 if several.isdisjoint((first, second)):
                     yield pair
                 else:
@@ -159,6 +166,19 @@ class PairScales:
             exact=min(1.0, float(exact.mean()) / _closely_explained(essential, rays, sharp)),
             still=float(stationary(*both).mean()) if good.any() else 0.0,
         )
+
+    def turn(self, ids: tuple[int, int], geometry: pycolmap.TwoViewGeometry) -> tuple[float, float, float] | None:
+        """Rotation vector of the world, as seen from the first image, by which the two-view geometry differs from the model."""
+        (camera0, points0, _, _, pose0), (camera1, points1, _, _, pose1) = map(self._view, ids)
+        try:
+            pycolmap.estimate_two_view_geometry_pose(camera0, points0, camera1, points1, geometry)
+        except ValueError:  # matches that were not verified have none
+            return None
+        if geometry.cam2_from_cam1 is None:
+            return None
+        between = geometry.cam2_from_cam1.rotation.matrix()
+        x, y, z = Rotation.from_matrix(pose1[:, :3].T @ between @ pose0[:, :3]).as_rotvec()
+        return float(x), float(y), float(z)
 
     def _read_view(self, image_id: int) -> tuple[pycolmap.Camera, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         image = self._model.image(image_id)

@@ -12,8 +12,9 @@ import itertools
 from collections.abc import Collection, Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from pdc_sfm.colmap.mapping.evidence import PairEvidence
+from pdc_sfm.colmap.mapping.evidence import EXPLAINED, PairEvidence
 
 # Cells (of `evidence.GRID`) that the strongest pair across a link covers, at least: one in fifteen of a 4:3 image. Development
 # half of benchmarks/honesty.py: 412 and more in right maps, 29 to 102 where two parts of a map were joined by mistake.
@@ -32,6 +33,12 @@ FEWEST_CELLS = 100  # but no fewer than these
 # town of repeated facades; .37 in others), .81 and more in wrong ones but one of .54, of which `missing` tells too; this is
 # the geometric mean.
 MAX_AGAINST = 0.7
+# Cells of all pairs that contradict a link and agree with each other on how its part would stand instead, by those of all that
+# support it. Wrong pairs by chance do not agree; those of things that look alike do: .36 at most in right
+# maps, .77 and more in wrong ones (benchmarks/honesty.py, worlds 13xxx); this is the geometric mean.
+MAX_ALTERNATIVE = 0.53
+ALIKE = np.radians(10)  # between the turns that pairs want, for them to agree
+MOST_COMPARED = 300  # of the contradicting pairs of a link, those that cover most
 # Of the matches of the pairs across a link, weighted by cells, what the map explains within a 256th of the picture, by what each
 # pair's own geometry explains so: matches of wide views are less sharp than that, whatever cameras say. Fresh worlds of
 # benchmarks/honesty.py (6xxx): .86 and more of every link in right maps, .25 to .65 of some link where sides of a thing were
@@ -42,7 +49,6 @@ MIN_FIT = 0.75
 # benchmarks/honesty.py), .29 to .39 where a wing of a court was laid over another; this is the geometric mean.
 MAX_MISSED = 0.17
 FEWEST_MISSED = 100  # cells, for a share to mean something
-EXPLAINED = 0.5  # of its matches, for a pair to support what the model says, not to contradict it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +62,9 @@ class Link:
     needed: float  # cells that prove it, by the number of pairs that support it
     fit: float  # share of the matches of all that support it that the map explains closely
     missed: float = 0.0  # share of the cells in which its images should see the same points, and do not
+    alternative: float = (
+        0.0  # cells of pairs that agree on another place of the part, by those of the pairs that support it
+    )
 
     @property
     def is_weak(self) -> bool:
@@ -69,9 +78,16 @@ class Link:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether a pair nearly as strong as the strongest of the link says otherwise, or as half of it where it is alone."""
+        """Whether pairs that agree say otherwise, or one nearly as strong as the strongest of the link, or as half of it where
+        it is alone."""
         weight = self.pair.explained_cells / (ALONE if self.pairs == 1 else 1)
-        return self.against is not None and self.against.cells > MAX_AGAINST * weight
+        one = self.against is not None and self.against.cells > MAX_AGAINST * weight
+        return one or self.has_alternative
+
+    @property
+    def has_alternative(self) -> bool:
+        """Whether pairs that together cover half as much as those that support it agree on another place of the part."""
+        return self.alternative > MAX_ALTERNATIVE
 
     @property
     def is_bent(self) -> bool:
@@ -113,15 +129,15 @@ def find_links(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[L
     """The links of a map, the weakest first."""
     tree = _Tree(images, sorted(filter(supports, pairs), key=lambda pair: -pair.explained_cells))
     count, cells, exact = (dict.fromkeys(tree.edges, 0.0) for _ in range(3))
-    against: dict[int, PairEvidence] = {}
+    against: dict[int, list[PairEvidence]] = {edge: [] for edge in tree.edges}
     for pair in pairs:
         for edge in tree.path(pair.first, pair.second):
             if supports(pair):
                 count[edge] += 1
                 cells[edge] += pair.cells
                 exact[edge] += pair.cells * pair.exact
-            elif edge not in against or pair.cells > against[edge].cells:
-                against[edge] = pair
+            else:
+                against[edge].append(pair)
     missed = _missed_shares(tree, pairs)
     needed = {1: needed_alone(pairs), 2: float(MIN_CELLS)}
     confirmed = needed_cells(pairs)  # by three pairs or more
@@ -129,15 +145,27 @@ def find_links(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[L
         Link(
             pair,
             int(count[edge]),
-            against.get(edge),
-            tree.smaller_side(edge),
+            max(against[edge], key=lambda other: other.cells, default=None),
+            (side := tree.smaller_side(edge)),
             needed.get(int(count[edge]), confirmed),
             exact[edge] / max(1.0, cells[edge]),
             missed[edge],
+            _agreed_cells(against[edge], side) / max(1.0, cells[edge]),
         )
         for edge, pair in tree.edges.items()
     ]
     return sorted(found, key=lambda link: link.pair.explained_cells)
+
+
+def _agreed_cells(pairs: Sequence[PairEvidence], part: Collection[int]) -> int:
+    """Cells of those pairs, two or more, that agree on how a part of the map would stand instead; 0 if none do."""
+    known = sorted((pair for pair in pairs if pair.turn is not None), key=lambda pair: -pair.cells)[:MOST_COMPARED]
+    if len(known) < 2:
+        return 0
+    turns = Rotation.from_rotvec([np.array(pair.turn) * (1 if pair.first in part else -1) for pair in known])
+    alike = np.stack([(turn.inv() * turns).magnitude() < ALIKE for turn in turns])
+    sums = alike @ np.array([pair.cells for pair in known])
+    return int(sums[alike.sum(1) > 1].max(initial=0))
 
 
 def _missed_shares(tree: _Tree, pairs: Sequence[PairEvidence]) -> dict[int, float]:

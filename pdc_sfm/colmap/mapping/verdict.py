@@ -102,10 +102,11 @@ def _denied_line(model: pycolmap.Reconstruction, link: Link) -> str:
 
 def _contradicted_line(model: pycolmap.Reconstruction, link: Link) -> str:
     assert link.against is not None
+    agreed = " and others that agree on another place" if link.has_alternative else ""
     return (
         f"pairs disagree on the place of {_names(model, link.part)}: the map follows {_pair(model, link.pair)} "
         f"({_share(model, link.pair, link.pair.explained_cells)}) and contradicts {_pair(model, link.against)} "
-        f"({_share(model, link.against, link.against.cells)}); do they show two things that look alike? Leave one side "
+        f"({_share(model, link.against, link.against.cells)}){agreed}; do they show two things that look alike? Leave one side "
         "out, or take photographs between"
     )
 
