@@ -121,6 +121,16 @@ def test_twins_look_alike_and_share_nothing(tmp_path):
     np.testing.assert_allclose(*sizes)  # of one design
 
 
+def test_no_picture_of_a_stage_is_that_of_its_twin():
+    """With the same tablecloth or the same walls, both would be one stage at two times."""
+    for seed in range(4):
+        settings = WorldSettings(width=128, height=96, images=4, textures=40, twin=1, seed=seed)
+        (one, _), *_, (other, _) = build_world("object", settings)
+        assert one is not other
+        pictures = [{tuple(row) for row in world.mesh.params.round(6).tolist()} for world in (one, other)]
+        assert len(pictures[0] & pictures[1]) == 0
+
+
 def test_most_of_a_court_is_repeated():
     """Panes of one picture, the same on all four wings, and pictures of which some show nothing in common."""
     views = build_world("court", replace(TINY, seed=1, images=12))

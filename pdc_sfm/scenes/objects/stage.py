@@ -19,7 +19,7 @@ TABLE = 1.2  # metres, the table's side
 
 
 def build_objects(settings: WorldSettings, textures: Textures) -> list[tuple[World, Shot]]:
-    """The pictures of a seed. A twin has the same kind of stage and of thing, but other details."""
+    """The pictures of a seed. A twin has the same kind of stage and of thing, but other pictures on them and other details."""
     random = np.random.default_rng([settings.seed, 11])
     design = int(random.integers(2**31))
     out = []
@@ -33,7 +33,7 @@ def build_objects(settings: WorldSettings, textures: Textures) -> list[tuple[Wor
 def _world(frame: Frame, design: int, number: int, textures: Textures) -> tuple[World, list[Focus]]:
     b, walls = Solids(), Solids()
     shared, own = np.random.default_rng(design), np.random.default_rng([design, number])
-    foci = _stage(b, walls, frame, shared, own, textures)
+    foci = _stage(b, walls, frame, shared, own, number > 0, textures)
     solid = b.build()
     backdrop = np.zeros(3) if shared.random() < 0.4 else shared.uniform(0.05, 0.9) * np.exp(shared.normal(0, 0.25, 3))
     world = World(
@@ -51,12 +51,20 @@ def _world(frame: Frame, design: int, number: int, textures: Textures) -> tuple[
 
 
 def _stage(
-    b: Solids, walls: Solids, frame: Frame, design: np.random.Generator, detail: np.random.Generator, textures: Textures
+    b: Solids,
+    walls: Solids,
+    frame: Frame,
+    design: np.random.Generator,
+    detail: np.random.Generator,
+    twin: bool,
+    textures: Textures,
 ) -> list[Focus]:
-    """One stage: what it is follows from `design`, what lies on it also from `detail`."""
+    """One stage: what it is follows from `design`, what lies on it also from `detail`, as do all pictures of a twin: other things
+    on the same tablecloth, in the same room, would be those of one stage at another time."""
     wear = Wardrobe(len(textures), detail)
     shared = Wardrobe(len(textures), design)
     top = shared.skin(0.9, plain=0.5)
+    top = wear.skin(0.9, plain=0.5) if twin else top
     kind = design.choice(["table", "turntable", "desk"], p=[0.4, 0.3, 0.3])
     if kind == "turntable":
         b.post(frame.shifted(z=-0.03), (0.34, 0.34), (0, 0.03), replace(top, contrast=0.15), 40)
@@ -65,7 +73,9 @@ def _stage(
         b.block(frame, (-TABLE / 2, -TABLE / 2, -0.04), (TABLE / 2, TABLE / 2, 0), top)
         side = TABLE
     if kind != "turntable" and design.random() < 0.6:
-        _busy(walls, frame, shared)
+        _busy(Solids() if twin else walls, frame, shared)
+        if twin:
+            _busy(walls, frame, wear)
     if kind == "desk":
         clutter(b, frame, (side, side), int(design.integers(6, 16)), 0.22, wear, flat=0.75)
         return [
