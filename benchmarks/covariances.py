@@ -2,8 +2,7 @@
 
     python benchmarks/covariances.py --work outputs/benchmarks/covariances
 
-Scenes with true cameras: Strecha's, a kitchen (those not in datasets/benchmarks are left out), a rendered town and a rendered
-room. Each is matched and mapped with the true intrinsics, which stay fixed; then its cameras and points are adjusted again, with
+Scenes with true cameras: Strecha's, a kitchen (those not in datasets/benchmarks are left out) and rendered towns. Each is matched and mapped with the true intrinsics, which stay fixed; then its cameras and points are adjusted again, with
 three covariances of the same observations:
 
   equal       one pixel in all directions
@@ -39,7 +38,7 @@ from pdc_sfm.engine.pairing import exhaustive_pairs
 from pdc_sfm.engine.run import MatchingSettings, match_pairs
 from pdc_sfm.evaluation.measures.poses import align, camera_center, reconstruction_errors
 from pdc_sfm.images import list_images
-from pdc_sfm.scenes import SceneSettings, WorldSettings, write_scene, write_world
+from pdc_sfm.scenes import SceneSettings, write_scene
 from pdc_sfm.settings import load_settings
 from pdc_sfm.store.pair_lists import write_pairs
 
@@ -264,8 +263,8 @@ def run(title: str, folder: Path, names: list[str], work: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("outputs/benchmarks/covariances"))
-    parser.add_argument("--seed", type=int, default=905, help="of the rendered scenes")
-    parser.add_argument("--only", nargs="+", help="these scenes: the last words of their folders, town, room")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[905, 906, 907], help="of the rendered towns")
+    parser.add_argument("--only", nargs="+", help="these scenes: the last words of their folders, town")
     args = parser.parse_args()
     print(f"{'scene':16} {'images':7} {'covariance':12} {'% extent':>8} {'degrees':>8} {'true by stated':>8}")
     for place, step in SCENES.items():
@@ -274,15 +273,12 @@ def main() -> None:
             names = list_images(folder / "images")
             names = [name for name in names if not name.startswith("query/")][::step]
             run(title, folder, names, args.work)
-    for kind in ("town", "room"):
-        if args.only and kind not in args.only:
-            continue
-        folder = args.work / "worlds" / f"{kind}{args.seed}"
-        if kind == "town":
-            write_scene(folder, SceneSettings(seed=args.seed, database=16, day_queries=0, night_queries=0, depth=False))
-        else:
-            write_world(folder, kind, WorldSettings(seed=args.seed, images=20, depth=False))
-        run(kind, folder, list_images(folder / "images"), args.work)
+    for seed in args.seeds:
+        title = f"town {seed}"
+        if not args.only or "town" in args.only:
+            folder = args.work / "worlds" / f"town{seed}"
+            write_scene(folder, SceneSettings(seed=seed, database=16, day_queries=0, night_queries=0, depth=False))
+            run(title, folder, list_images(folder / "images"), args.work)
 
 
 if __name__ == "__main__":
