@@ -2,8 +2,9 @@
 
     python benchmarks/covariances.py --work outputs/benchmarks/covariances
 
-Scenes with true cameras: Strecha's, a kitchen (those not in datasets/benchmarks are left out) and rendered towns. Each is matched and mapped with the true intrinsics, which stay fixed; then its cameras and points are adjusted again, with
-three covariances of the same observations:
+Scenes with true cameras: Strecha's, a kitchen (those not in datasets/benchmarks are left out) and rendered towns. Each is
+matched and mapped with the true intrinsics, which stay fixed; then its cameras and points are adjusted again, with three
+covariances of the same observations:
 
   equal       one pixel in all directions
   confidence  of the probability that the keypoint is right (Eq. 7), the same in all directions
