@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -11,6 +12,8 @@ from pdc_sfm.network import LevelOutput
 from pdc_sfm.network.constants import made_once
 from pdc_sfm.network.mixture import p_r
 from pdc_sfm.network.warp import pixel_grid
+
+LIKELY = 0.5  # of lying within half a cell
 
 
 def mutual_matches(output: LevelOutput) -> Tensor:
@@ -42,6 +45,26 @@ def mutual_probability(output: LevelOutput, masks: Tensor | None = None) -> Tens
         return likely
     others = masks.roll(len(masks) // 2, 0)[:, None]
     return likely * masks * F.grid_sample(others, landing, mode="nearest", align_corners=False)[:, 0]
+
+
+def on_host(output: LevelOutput) -> tuple[np.ndarray, np.ndarray]:
+    """`mutual_probability` (2 pairs, h, w) and the flow in cells (2 pairs, 2, h, w), in one copy: the host waits for it."""
+    likely, cell = mutual_probability(output), output.query_size[1] / output.flow.shape[-1]
+    values = torch.cat((likely[:, None], output.flow), 1).cpu().numpy()
+    return values[:, 0], values[:, 1:] / cell
+
+
+def usual_turns(likely: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    """Of what `on_host` gives, (2, pairs): degrees by which most likely cells of an image are turned; 0 if none is likely.
+
+    Images are squeezed into squares here: of 4:3 that is an error of a degree and a half at most.
+    """
+    here = flow[:, :, :-1, :-1]
+    across, down = flow[:, :, :-1, 1:] - here, flow[:, :, 1:, :-1] - here  # with a cell more, from neighbor to neighbor
+    turns = np.degrees(np.abs(np.arctan2(across[:, 1] - down[:, 0], 2 + across[:, 0] + down[:, 1])))
+    sure = likely[:, :-1, :-1] > LIKELY
+    usual = [np.median(turn[cells]) if cells.any() else 0.0 for turn, cells in zip(turns, sure)]
+    return np.reshape(usual, (2, -1))
 
 
 @made_once

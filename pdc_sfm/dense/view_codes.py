@@ -5,7 +5,7 @@ of one image and some view of the other differ by less: turned all round; squeez
 side; shrunk on an empty canvas and turned; windows. Of two images one needs to be turned, one to be squeezed if the other
 was taken from the side (any linear map is a turn of what is stretched along one direction), and one to be magnified while the
 other is shrunk. What lies on an empty canvas is encoded without most of it, and all windows are cut out of one magnified image:
-together they cost as much as six views, not seventeen.
+together they cost as much as nine views, not seventeen.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ SHAPES = (*_PLAIN, *_TILTED, *_SHRUNK, *_WINDOWS)
 WHOLE = len(_PLAIN) + len(_TILTED)  # of them, the first, show all of an image as large as it fits
 IS_SHRUNK = np.array([shape in _SHRUNK for shape in SHAPES])
 MIDDLE = slice(GRID // 4, 3 * GRID // 4)  # rows and columns of the canvas that a shrunk image lies on, turned too
+AROUND = slice(GRID // 8, 7 * GRID // 8)  # and as much around it as its features depend on
 
 
 @dataclass
@@ -75,14 +76,13 @@ class ViewCodes:
         return self._features([self.view.on_canvas(COARSE_SIDE, shape).middle((side, side)) for shape in shapes])
 
     def _shrunk(self) -> Tensor:
-        """Shrunk images: the middle of their canvas is encoded, the rest is what an empty canvas shows."""
+        """Shrunk images: they are encoded with some of their canvas, the rest is what an empty canvas shows."""
         import torch
         from torch.nn import functional as F
 
-        side = COARSE_SIDE // 2
-        images = self._encoded(_SHRUNK, side)
+        images = self._encoded(_SHRUNK, side := 16 * (AROUND.stop - AROUND.start))
         empty = self._features([self.view.on_canvas(side, Shape(place=BESIDE))])[..., side // 32, side // 32]
-        beside = [MIDDLE.start, GRID - MIDDLE.stop] * 2
+        beside = [AROUND.start, GRID - AROUND.stop] * 2
         inside = F.pad(torch.ones((1, 1, *images.shape[2:]), device=images.device), beside)
         return torch.where(inside > 0, F.pad(images, beside), empty[..., None, None])
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 COMPARED_AT_ONCE = 9  # combinations: their products fit a processor's cache
 OUTSTANDING = 2.5  # standard deviations above the mean of a row and a column of similarities, from which a match counts
-# The best combination over the median one of its kind, below which images are unrelated: 17 of 28 pairs with nothing in common,
-# none of 33 tilted or zoomed ones. 3.5 would end 26 of the 28, and lose a test's zoom of 4.
-STANDING = 3.0
+# The best combination over the median one of its kind, below which images are unrelated: 62 % of 126 pairs of scenes with nothing
+# in common, 57 % of 60 pairs of photographs, none of 48 made zooms and sides, which have 3.8 and more.
+STANDING = 3.5
 _CELLS = np.arange(GRID * GRID).reshape(GRID, GRID)
 # cells compared with all of another view: every other of an image as large as its canvas, all of one in the middle of it
 _SOME = {False: _CELLS[::2, ::2].ravel(), True: _CELLS[MIDDLE, MIDDLE].ravel()}

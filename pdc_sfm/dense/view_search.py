@@ -32,11 +32,10 @@ FINAL_HYPOTHESES = 2
 # How far the best combination stands out by its features, times the matches of the coarsest level: less ends a quick search.
 # Chosen with 57 pairs (rooms, made zooms and sides), of which three had less, and 55 unrelated ones, about two thirds, in view.
 LEAST_STANDING = 18.0
-LEAST = 4.0  # matches of the next level after its first pass: a square of two by two; less is not decoded further
+LEAST = 4.0  # matches of the next level after its first pass, a square of two by two: a quick search decodes less no further
 # Matches of the next level, of 32x32, that a whole pass is worth, and likely cells that a homography is fitted to. Of the
 # weakest of the same pairs right ones had 27 or more, unrelated ones up to 16, but for two (54 and 115): not held out.
 FEWEST_CELLS = 24
-LIKELY = 0.5  # of lying within half a cell
 RANSAC_THRESHOLD = 4.0  # pixels of the branch, half a cell
 FAR_ZOOM, FAR_TURN = 1.7, 25.0  # along any direction; degrees: beyond them a pass finds only a part
 LARGEST_PART = 0.7  # of the reference's sides: what the query shows of it is magnified if it is less
@@ -65,6 +64,8 @@ class ViewHypothesis:
 
     def homography(self) -> np.ndarray | None:
         """image1_from_image0 (3, 3) that its likely cells agree on; None if they do not."""
+        from pdc_sfm.dense.coarse import LIKELY
+
         chosen = self.likely[0] > LIKELY
         if chosen.sum() < FEWEST_CELLS:
             return None
@@ -124,7 +125,8 @@ class ViewSearch:
         for pair in ranked[: FIRST_HYPOTHESES if quick else HYPOTHESES]:
             hypotheses.append((self._hypothesis(*self._shown(pair), unmatched), pair))
         hypotheses = sorted(hypotheses, key=_covered, reverse=True)[:FINAL_HYPOTHESES]
-        further = [(self._finished(one, unmatched), pair) for one, pair in hypotheses if one.expected >= LEAST]
+        worth = [entry for entry in hypotheses if not quick or entry[0].expected >= LEAST]
+        further = [(self._finished(one, unmatched), pair) for one, pair in worth]
         likely = [entry for entry in further if entry[0].expected >= FEWEST_CELLS]
         return self._refined(*max(likely, key=_covered), unmatched) if likely else None
 
@@ -213,17 +215,34 @@ def _covered(entry: tuple[ViewHypothesis, Shapes | None]) -> float:
 
 def is_far(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> bool:
     """Whether the surest cells (h, w) are so turned, zoomed or tilted, as the network sees the images, that it loses others."""
+    derivative = _usual_derivative(estimate, sure, reference, query)
+    if derivative is None:
+        return True
+    longest, shortest = np.linalg.svd(derivative, compute_uv=False)  # tilt makes them differ
+    return bool(longest > FAR_ZOOM or shortest < 1 / FAR_ZOOM or abs(_turn(derivative)) > FAR_TURN)
+
+
+def far_turn(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> float:
+    """Degrees by which the query is turned counter-clockwise against the reference, where a pass loses cells by it; else 0."""
+    derivative = _usual_derivative(estimate, sure, reference, query)
+    turn = 0.0 if derivative is None else -_turn(derivative)  # y points down
+    return turn if abs(turn) > FAR_TURN else 0.0
+
+
+def _turn(derivative: np.ndarray) -> float:
+    return float(np.degrees(np.arctan2(derivative[1, 0] - derivative[0, 1], np.trace(derivative))))
+
+
+def _usual_derivative(estimate: DenseEstimate, sure: np.ndarray, reference: View, query: View) -> np.ndarray | None:
+    """(2, 2): how places in the query move with those in the reference, at most of the sure cells (h, w); None if none are."""
     together = sure[:-1, :-1] & sure[1:, :-1] & sure[:-1, 1:]
     if not together.any():
-        return True
+        return None
     points = estimate.query_points * np.divide(query.size, query.original_size)
     spacing = np.divide(reference.size, estimate.grid_size)
     across = (points[:-1, 1:] - points[:-1, :-1])[together] / spacing[0]
     down = (points[1:, :-1] - points[:-1, :-1])[together] / spacing[1]
-    derivative = np.stack((np.median(across, 0), np.median(down, 0)), 1)  # (2, 2), of the flow's usual place
-    longest, shortest = np.linalg.svd(derivative, compute_uv=False)  # tilt makes them differ
-    turn = np.arctan2(derivative[1, 0] - derivative[0, 1], np.trace(derivative))
-    return bool(longest > FAR_ZOOM or shortest < 1 / FAR_ZOOM or abs(np.degrees(turn)) > FAR_TURN)
+    return np.stack((np.median(across, 0), np.median(down, 0)), 1)
 
 
 def shown_cells(estimate: DenseEstimate, query_from_reference: np.ndarray) -> np.ndarray:

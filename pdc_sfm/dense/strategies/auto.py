@@ -1,6 +1,7 @@
-"""As far as a pair deserves (beyond the paper): unrelated images end after the coarse levels, others get the fine ones, and those
-of which these find little are searched as `search` does. Images that the coarse levels call unrelated are searched quickly, by
-the few best combinations of their views, and so are all without `windows`.
+"""As far as a pair deserves (beyond the paper): unrelated images end after the coarse levels, others get the fine ones. Those of
+which these find little are searched as `search` does, and turned ones are matched once more with one image turned back. Images
+that the coarse levels call unrelated are searched quickly, by the few best combinations of their views, and so are all without
+`windows`.
 
 What tells unrelated images is how many cells of level 3 are expected to be matches that agree both ways. With a limit of 2, on
 341 pairs of eleven lists (facades, a castle, rooms, objects, a court, a town and a walk by day and night, unrelated photographs)
@@ -18,7 +19,8 @@ import numpy as np
 
 from pdc_sfm.dense.estimate import DenseEstimate, unmatched
 from pdc_sfm.dense.strategies import register
-from pdc_sfm.dense.strategies.search import search_views
+from pdc_sfm.dense.strategies.search import search_views, turn_back
+from pdc_sfm.dense.view_search import FAR_TURN
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.estimator import EncodedView, Estimator
@@ -55,7 +57,7 @@ class Triage:
         starts = (self.start([number], [way]) for way in (0, 1))
         first = [estimator.one_pass([pair], coarse=start)[0] for pair, start in zip(directions, starts)]
         if number in self.upright or _is_enough(estimator, first):
-            return first
+            return turn_back(estimator, directions, first)
         return search_views(estimator, directions, first, quick=estimator.settings.windows is False)
 
 
@@ -67,7 +69,7 @@ def triage(estimator: Estimator, pairs: Sequence[tuple[EncodedView, EncodedView]
     numbers = list(range(len(pairs)))
     if estimator.network.settings.uncertainty == "none":  # nothing says how many matches to expect
         return Triage(numbers, numbers)
-    from pdc_sfm.dense.coarse import mutual_matches
+    from pdc_sfm.dense.coarse import mutual_matches, on_host, usual_turns
 
     begun = None
     if estimator.on_host:
@@ -77,11 +79,12 @@ def triage(estimator: Estimator, pairs: Sequence[tuple[EncodedView, EncodedView]
             return Triage([], [])
         begun = begun.take(_rows(numbers, len(pairs)))
     output = estimator.coarse(_both_ways([pairs[number] for number in numbers]), start=begun)
-    expected = mutual_matches(output).cpu().numpy()  # the host waits here, once for all pairs
+    likely, flow = on_host(output)  # which waits here, once for all pairs
+    expected, turns = likely.sum((1, 2)).reshape(2, -1), usual_turns(likely, flow)
     kept = np.flatnonzero(expected.max(0) >= LEAST[1]).tolist()
     cells = output.flow.shape[-2] * output.flow.shape[-1]
     clearly = max(LEAST[1], CLEARLY * estimator.settings.search_below * cells)
-    enough = np.flatnonzero(expected.min(0) >= clearly).tolist()
+    enough = np.flatnonzero((expected.min(0) >= clearly) & (turns.max(0) <= FAR_TURN)).tolist()
     if not kept:
         return Triage([], [])
     going_on = output.take(_rows(kept, len(numbers)))

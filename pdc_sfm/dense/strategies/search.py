@@ -14,7 +14,7 @@ import numpy as np
 from pdc_sfm.dense.estimate import DenseEstimate
 from pdc_sfm.dense.strategies import register
 from pdc_sfm.dense.strategies.homography import fit_views
-from pdc_sfm.dense.view_search import Proposal, ViewSearch, is_far, shown_cells, window_around
+from pdc_sfm.dense.view_search import Proposal, ViewSearch, far_turn, is_far, shown_cells, window_around
 
 if TYPE_CHECKING:
     from pdc_sfm.dense.estimator import EncodedView, Estimator
@@ -39,7 +39,11 @@ def estimate(estimator: Estimator, directions: Directions) -> list[DenseEstimate
 
 
 def search_views(
-    estimator: Estimator, directions: Directions, first: list[DenseEstimate], quick: bool = False
+    estimator: Estimator,
+    directions: Directions,
+    first: list[DenseEstimate],
+    quick: bool = False,
+    unmatched: np.ndarray | None = None,
 ) -> list[DenseEstimate]:
     """What views of the images find of a pair of which the first passes found little; these, where that is no more.
 
@@ -51,18 +55,19 @@ def search_views(
     if quick and estimator.sure(first[0]).any() and search.evidence.is_upright():
         return first
     found, seen = list(first), bool(estimator.sure(first[0]).any())
-    known, unmatched = _known(estimator, directions, first), np.ones((SQUARES, SQUARES), bool)
+    known = _known(estimator, directions, first)
+    unmatched = np.ones((SQUARES, SQUARES), bool) if unmatched is None else unmatched
     for _ in range(ROUNDS):
         proposal = search.propose(unmatched, known, quick, estimator.settings.windows is False, seen)
         more = None if proposal is None else _passed(estimator, directions, found, proposal)
         if more is None:
             break
-        found, known = more, None
+        found, known, quick = more, None, False  # they are related: what is left is worth a thorough search
         left = [_unmatched(estimator.sure(one)) for one in found]
         if min(part.mean() for part in left) < REMAINING:
             break
         unmatched = left[0]
-    if found[0] is first[0]:
+    if found[0] is first[0] and first[0].method != "search":
         return [replace(one, method=f"{one.method} (search found none)") for one in first]
     return [replace(one, method="search") for one in found]
 
@@ -80,6 +85,19 @@ def _completed(estimator: Estimator, pair: tuple[EncodedView, EncodedView], firs
     return replace(second, method="search") if estimator.sure(second).sum() >= sure.sum() else first
 
 
+def turn_back(estimator: Estimator, directions: Directions, first: list[DenseEstimate]) -> list[DenseEstimate]:
+    """Passes that found enough of a turned image, followed by passes that see it upright: these find more, more exactly. What
+    they leave may be turned otherwise, and is searched."""
+    turn = far_turn(first[0], estimator.sure(first[0]), *(encoded.view for encoded in directions[0]))
+    joined = _passed(estimator, directions, first, Proposal(np.eye(3), -turn, 0.0), least=0) if turn else None
+    if joined is None:
+        return first
+    left = [_unmatched(estimator.sure(one)) for one in joined]
+    joined = [replace(one, method="search") for one in joined]
+    enough = min(part.mean() for part in left) < REMAINING
+    return joined if enough else search_views(estimator, directions, joined, unmatched=left[0])
+
+
 def _known(estimator: Estimator, directions: Directions, first: list[DenseEstimate]) -> np.ndarray | None:
     """image1_from_image0 that what the first passes are sure of agrees on."""
     fits = [fit_views(estimator, found, *(e.view for e in pair)) for found, pair in zip(first, directions)]
@@ -90,15 +108,19 @@ def _known(estimator: Estimator, directions: Directions, first: list[DenseEstima
 
 
 def _passed(
-    estimator: Estimator, directions: Directions, found: list[DenseEstimate], proposal: Proposal
+    estimator: Estimator,
+    directions: Directions,
+    found: list[DenseEstimate],
+    proposal: Proposal,
+    least: int | None = None,
 ) -> list[DenseEstimate] | None:
-    """The estimates so far joined with passes by a proposal; None if those add too little."""
+    """The estimates so far joined with passes by a proposal; None if these add fewer sure cells than `least` (or by settings)."""
     seen = _seen(estimator, directions, found[0], proposal)
     if min(estimator.sure(one).sum() for one in seen) < estimator.settings.min_matches:
         return None
     joined = [_joined(estimator, before, second.resampled(before.grid_size)) for before, second in zip(found, seen)]
     counts = [sum(int(estimator.sure(one).sum()) for one in some) for some in (found, joined)]
-    return joined if counts[1] >= counts[0] + estimator.settings.min_matches else None
+    return joined if counts[1] >= counts[0] + (estimator.settings.min_matches if least is None else least) else None
 
 
 def _seen(
