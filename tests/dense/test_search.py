@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from pdc_sfm.dense.coarse import usual_turns
 from pdc_sfm.dense.estimator import EncodedView, Estimator
 from pdc_sfm.dense.settings import DenseSettings
 from pdc_sfm.dense.strategies import search
@@ -340,3 +341,26 @@ def test_auto_finds_a_zoom_that_the_coarse_levels_call_unrelated(builtin, plain,
         errors = mistakes(one, *pair)
         assert len(errors) > 100
         assert np.quantile(errors, 0.95) < 3 * max(1, zoom if pair[1] is other else 1)
+
+
+@pytest.mark.parametrize("degrees", [-75, 0, 20, 60, 170])
+def test_the_turn_of_likely_cells_is_read_off_the_coarse_flow(degrees):
+    """Cells that are not likely say nothing."""
+    y, x = np.indices((32, 32), dtype=np.float32)
+    cos, sin = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    flow = np.stack((cos * x - sin * y - x, sin * x + cos * y - y))
+    flow[:, 20:] = 0
+    likely = (y < 19).astype(np.float32)
+    turns = usual_turns(np.stack((likely, 0 * likely)), np.stack((flow, flow)))
+    assert turns.ravel() == pytest.approx([abs(degrees), 0], abs=0.01)
+
+
+def test_a_turned_picture_that_one_pass_finds_is_matched_once_more_turned_back(builtin, plain):
+    turned = camera(60)
+    estimator = Estimator(builtin, DenseSettings(min_side=256, search_below=0.0))  # any pass is enough
+    direct = Estimator(builtin, DenseSettings(min_side=256, method="direct"))
+    other = estimator.encode(photograph(wall(1), turned))
+    found, alone = (one.estimate_both(plain, other)[0] for one in (estimator, direct))
+    assert found.method == "search"
+    assert estimator.sure(found).sum() > estimator.sure(alone).sum()
+    assert np.quantile(mistakes(found, camera(), turned), 0.95) < 1
