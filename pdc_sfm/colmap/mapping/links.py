@@ -62,9 +62,8 @@ class Link:
     needed: float  # cells that prove it, by the number of pairs that support it
     fit: float  # share of the matches of all that support it that the map explains closely
     missed: float = 0.0  # share of the cells in which its images should see the same points, and do not
-    alternative: float = (
-        0.0  # cells of pairs that agree on another place of the part, by those of the pairs that support it
-    )
+    # cells of pairs that agree on another place of the part, by those of the pairs that support it
+    alternative: float = 0.0
 
     @property
     def is_weak(self) -> bool:

@@ -9,12 +9,7 @@ from typing import Any, Protocol
 import pycolmap
 
 from pdc_sfm.colmap.io.cameras import intrinsic_limits
-from pdc_sfm.colmap.mapping.intrinsics import (
-    Cameras,
-    drifted_cameras,
-    runaway_cameras,
-    used_cameras,
-)
+from pdc_sfm.colmap.mapping.intrinsics import Cameras, drifted_cameras, runaway_cameras, used_cameras
 from pdc_sfm.colmap.options import keep_distortion, keep_intrinsics, merge_options, pipeline_options, thread_count
 from pdc_sfm.progress import progress
 
