@@ -50,7 +50,8 @@ WITHOUT: dict[str, dict[str, float]] = {
     "contradictions": {"links.MAX_AGAINST": float("inf"), "links.MAX_ALTERNATIVE": float("inf")},
     "missing": {"links.MAX_MISSED": 2.0},
     "fit": {"links.MIN_FIT": 0.0},
-    "places": {"places.SAME_PLACE": 2.0},
+    "places": {"places.SAME_PLACE": 2.0, "verified_database.SAME_VIEW": 2.0},
+    "repeats": {"repeats.MIN_REPEATED": 2.0},
     "drift": {"intrinsics.MAX_DRIFT": float("inf")},
 }
 # What the lines of a verdict have in them, by the measure that says them.
@@ -61,6 +62,7 @@ SAID_BY = {
     "pairs disagree": "contradictions",
     "of the matches that hold": "fit",
     "at exactly one place": "places",
+    "may belong elsewhere": "repeats",
     "tell focal lengths": "focal lengths",
     "focal lengths left": "focal lengths",
 }

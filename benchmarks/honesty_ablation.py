@@ -25,7 +25,7 @@ from pdc_sfm.colmap.mapping.parts import check_parts
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
 from pdc_sfm.colmap.mapping.verdict import join_verdicts, judge
 
-MEASURES = ("cells", "missing", "contradictions", "fit", "places")  # of the verdict on links alone
+MEASURES = ("cells", "missing", "contradictions", "fit", "places", "repeats")  # of the verdict on links alone
 
 
 def map_whole(one: Map, work: Path) -> Path | None:
@@ -40,7 +40,7 @@ def map_whole(one: Map, work: Path) -> Path | None:
     return folder
 
 
-def check(one: Map, folder: Path, without: tuple[str, ...]) -> dict[str, Any]:
+def check(one: Map, folder: Path, images: Path, without: tuple[str, ...]) -> dict[str, Any]:
     """A row of `honesty.py` for a stored map."""
     whole, database = load_model(folder), folder / "database.db"
     cameras = read_cameras(database)
@@ -50,7 +50,7 @@ def check(one: Map, folder: Path, without: tuple[str, ...]) -> dict[str, Any]:
     with contextlib.ExitStack() as measures:
         for measure in without:
             measures.enter_context(leave_out(measure))
-        (model, *_), links, _ = check_parts(whole, database)
+        (model, *_), links, _ = check_parts(whole, database, images)
         verdict = join_verdicts(
             judge(model, summarize(model, len(one.names)), cameras, one.camera.refine and same), links
         )
@@ -71,7 +71,7 @@ def main() -> None:
     folders = [(one, folder) for one in maps if (folder := map_whole(one, args.work))]
     for without in ((), *((measure,) for measure in MEASURES), MEASURES):
         name = "all measures" if not without else "none of them" if without == MEASURES else f"without {without[0]}"
-        rows = [(one, check(one, folder, without)) for one, folder in folders]
+        rows = [(one, check(one, folder, args.work / "pool", without)) for one, folder in folders]
         print(f"{name:<24} {summary(rows)}", flush=True)
         for one, row in rows:
             if row["wrong"] and row["verdict"] == "consistent":

@@ -24,6 +24,8 @@ from pdc_sfm.synthetic.warps import ImageFrame
 from pdc_sfm.training.sources import Sample
 from pdc_sfm.training.supervision import SupervisionSettings, Window
 
+TOWN = "plain"  # the kind of a town's folder: its layout
+
 
 class RenderedScene:
     """A folder of `pdc-sfm scene`: its pairs in both directions, those that overlap and those that do not."""
@@ -48,7 +50,8 @@ class RenderedScene:
 
 
 class RenderedSource:
-    """Samples cut from pairs of rendered scenes: every kind as often as any other, and within it every scene."""
+    """Samples cut from pairs of rendered scenes: every kind as often as any other, or towns as often as the settings say; and
+    within a kind every scene."""
 
     def __init__(
         self,
@@ -59,17 +62,18 @@ class RenderedSource:
     ):
         kinds = sorted({scene.kind for scene in scenes})
         self.kinds = [[scene for scene in scenes if scene.kind == kind] for kind in kinds]
+        self.shares = kind_shares(kinds, settings.town_share)
         self.settings, self.photometric, self.seed = settings, photometric, seed
 
     def sample(self, index: int, size: ImageShape) -> Sample:
         """Sample number `index`; chance, fixed by the number, chooses scene, pair and cut-out."""
         rng = np.random.default_rng([self.seed, index, 3])
-        scenes = self.kinds[int(rng.integers(len(self.kinds)))]
+        scenes = self.kinds[int(rng.choice(len(self.kinds), p=self.shares))]
         scene = scenes[int(rng.integers(len(scenes)))]
         apart = len(scene.apart) > 0 and rng.random() < self.settings.look_alike
         pairs = scene.apart if apart else scene.overlapping
         names = pairs[int(rng.integers(len(pairs)))]
-        turn = self.settings.max_turn * rng.uniform(-1, 1) * (rng.random() < 0.5)
+        turn = self.settings.max_turn * rng.uniform(-1, 1) * (rng.random() < self.settings.turned_share)
         sample = cut_views(scene, names, size, self.settings.max_zoom, rng, turn)
         reference, query = (augment(image, self.photometric, rng) for image in (sample.reference, sample.query))
         return Sample(reference, query, sample.flow, sample.valid, sample.hidden)
@@ -127,12 +131,20 @@ def _turning(wide: ImageShape, size: ImageShape, degrees: float) -> np.ndarray:
     return np.column_stack([linear, np.array(ImageFrame(*size).center) - linear @ np.array(ImageFrame(*wide).center)])
 
 
+def kind_shares(kinds: Sequence[str], of_towns: float) -> np.ndarray:
+    """(K,) how often each kind is drawn; towns so often, if there are others and it is not 0."""
+    towns = np.array([kind == TOWN for kind in kinds])
+    if of_towns == 0 or towns.all() or not towns.any():
+        return np.full(len(kinds), 1 / len(kinds))
+    return np.where(towns, of_towns / towns.sum(), (1 - of_towns) / (~towns).sum())
+
+
 def scene_kind(folder: Path) -> str:
-    """What a scene folder shows, as its record says: plain (a town), room or object."""
+    """What a scene folder shows, as its record says: plain (a town), room, object or court."""
     try:
         return str(json.loads((folder / RECORD).read_text(encoding="utf-8"))["layout"])
     except (OSError, ValueError, KeyError, TypeError):
-        return "plain"  # a folder without a record has images, cameras and depth all the same
+        return TOWN  # a folder without a record has images, cameras and depth all the same
 
 
 def _at(values: np.ndarray, points: np.ndarray, kernel: int = cv2.INTER_LINEAR) -> np.ndarray:

@@ -29,7 +29,9 @@ class SupervisionSettings:
     max_error: float = 2.0  # px: points of a model that project farther from their keypoint are left out
     depth_tolerance: float = 0.05  # relative: farther apart, the point is occluded (depth maps)
     max_zoom: float = 1.6  # cut-outs show the image at up to this zoom
-    max_turn: float = 0.0  # degrees: every other query of rendered scenes is rotated by up to so much
+    max_turn: float = 0.0  # degrees: queries of rendered scenes are rotated by up to so much
+    turned_share: float = 0.5  # of the queries of rendered scenes are rotated
+    town_share: float = 0.0  # of the rendered samples are of towns; 0: every kind of scene as often as any other
     look_alike: float = 0.12  # share of the rendered samples whose views have nothing in common
     validation_share: float = 0.1  # of the pairs, held out for validation
 
@@ -41,7 +43,8 @@ class SupervisionSettings:
         require(0 < self.depth_tolerance < 1, "supervision.depth_tolerance must lie in (0, 1)")
         require(self.max_zoom >= 1, "supervision.max_zoom must be at least 1")
         require(0 <= self.max_turn <= 180, "supervision.max_turn must lie in [0, 180] degrees")
-        require(0 <= self.look_alike <= 1, "supervision.look_alike must lie in [0, 1]")
+        for name in ("look_alike", "turned_share", "town_share"):
+            require(0 <= getattr(self, name) <= 1, f"supervision.{name} must lie in [0, 1]")
         require(0 <= self.validation_share < 1, "supervision.validation_share must lie in [0, 1)")
 
 

@@ -319,7 +319,7 @@ def test_a_model_that_falls_apart_is_not_preferred_to_a_larger_one_that_does_not
                 manager.deregister_frame(image.frame_id)
         return found
 
-    def check(model, database, split=True):
+    def check(model, database, images, split=True):
         if model.num_reg_images() == 7:
             return parts.CheckedParts([only(0, 1, 2), only(5, 6)], Verdict("falls apart", ("little holds it",)))
         return parts.CheckedParts([model], Verdict())

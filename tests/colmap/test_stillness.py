@@ -101,3 +101,20 @@ def test_pictures_in_which_nothing_moves_say_so(tmp_path):
         scene.keypoints[name], scene.visible[name] = np.zeros((0, 2), np.float32), np.zeros(0, int)
     with pytest.raises(ReconstructionError, match="matches that move and agree"):
         reconstruct(**files(before_a_background(scene, 500), tmp_path), settings=QUICK)
+
+
+def test_a_thing_of_two_equal_sides_before_a_background_is_not_mapped_in_silence(tmp_path):
+    """Four views of one side, then four of the other, which show the same: nothing moves between a view and its twin."""
+    names = [f"{number}.png" for number in range(8)]
+    scene = make_scene(names, points=800, vary=0, model="PINHOLE", params=(500, 500, 320, 240))
+    rng = np.random.default_rng(0)
+    for first, second in zip(names[:4], names[4:]):
+        scene.visible[second], scene.poses[second] = scene.visible[first], scene.poses[first]
+        noise = rng.normal(0, 0.2, scene.keypoints[first].shape).astype(np.float32)
+        scene.keypoints[second] = scene.keypoints[first] + noise
+    result = reconstruct(**files(before_a_background(scene, 2000), tmp_path), settings=QUICK)
+    assert STOOD_STILL in result.remarks
+    assert result.verdict.kind == "doubtful"
+    assert "stand at exactly one place, as 8 images do" in result.verdict.reasons[0]
+    assert result.verdict.pairs[0][0] == "laid over each other"
+    assert set(names) == set(result.verdict.images)

@@ -16,7 +16,7 @@ from pdc_sfm.cli import main as cli
 from pdc_sfm.colmap.io.models import load_model
 from pdc_sfm.colmap.mapping import parts
 from pdc_sfm.colmap.mapping.coverage_cells import GRID, cell_numbers
-from pdc_sfm.colmap.mapping.evidence import FEWEST_CLOSE, PairScales, explained_matches, weigh_pairs
+from pdc_sfm.colmap.mapping.evidence import FEWEST_CLOSE, PairEvidence, PairScales, explained_matches, weigh_pairs
 from pdc_sfm.colmap.mapping.links import connected_parts, find_links
 from pdc_sfm.colmap.mapping.parts import check_parts, separate_parts
 from pdc_sfm.colmap.mapping.reconstruction import ReconstructionSettings, reconstruct
@@ -278,12 +278,13 @@ def check_of(model_and_database, monkeypatch):
 
     def check(pairs, split=True):
         names = [f"{number}.png" for number in range(6)]
-        model, database = model_and_database(make_scene(names, points=1500, vary=0))
+        scene = make_scene(names, points=1500, vary=0)
+        model, database = model_and_database(scene)
         model = pycolmap.triangulate_points(model, database, database.parent, database.parent)
         ids = [next(i for i in model.images if model.image(i).name == name) for name in names]
         found = [dataclasses.replace(pair, first=ids[pair.first], second=ids[pair.second]) for pair in pairs]
         monkeypatch.setattr(parts, "weigh_pairs", lambda *_: found)
-        checked = check_parts(model, database, split)
+        checked = check_parts(model, database, write_images(scene, database.parent / "images"), split)
         return checked, [names.index(name) for name in sorted(names_of(checked.models[0]))]
 
     return check
@@ -305,6 +306,11 @@ def test_a_pair_of_little_weight_disputes_nothing(check_of):
     assert (checked.disputed, checked.verdict.kind, len(left)) == ((), "consistent", 6)
 
 
+def still(first: int, second: int, share: float) -> PairEvidence:
+    """A pair of which this share of matches stands still."""
+    return dataclasses.replace(evidence(first, second, 900), still=share)
+
+
 HALVES = [evidence(a, b, 900) for a, b in ((0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5))]
 
 
@@ -313,7 +319,7 @@ HALVES = [evidence(a, b, 900) for a, b in ((0, 1), (0, 2), (1, 2), (3, 4), (3, 5
     [
         pytest.param([*HALVES, evidence(2, 3, 800), evidence(0, 5, 700, 0.0)], True, id="half of the images"),
         pytest.param(
-            [*FIVE_AND_ONE, evidence(0, 5, 700, 0.0), dataclasses.replace(evidence(0, 3, 900), still=0.9)],
+            [*FIVE_AND_ONE, evidence(0, 5, 700, 0.0), still(0, 3, 0.9), still(1, 4, 0.9)],
             True,
             id="sides laid over each other",
         ),
@@ -325,9 +331,9 @@ def test_what_pairs_disagree_on_stays_and_is_said_where_the_rest_may_be_no_bette
     assert (checked.disputed, checked.verdict.kind, len(left)) == ((), "doubtful", 6)
 
 
-@pytest.mark.parametrize(("still", "kind", "count"), [(0.0, "consistent", 5), (0.9, "falls apart", 6)])
-def test_an_image_that_little_holds_stays_where_sides_were_laid_over_each_other(check_of, still, kind, count):
-    pairs = [*FIVE_AND_ONE[:-1], evidence(4, 5, 150), dataclasses.replace(evidence(0, 3, 900), still=still)]
+@pytest.mark.parametrize(("share", "kind", "count"), [(0.0, "consistent", 5), (0.9, "falls apart", 6)])
+def test_an_image_that_little_holds_stays_where_sides_were_laid_over_each_other(check_of, share, kind, count):
+    pairs = [*FIVE_AND_ONE[:-1], evidence(4, 5, 150), still(0, 3, share), still(1, 4, share)]
     checked, left = check_of(pairs)
     assert (checked.verdict.kind, len(left)) == (kind, count)
 
@@ -359,6 +365,7 @@ def test_the_same_map_is_judged_with_and_without_a_measure(tmp_path):
     reconstruct(**arguments, output=output, settings=dataclasses.replace(QUICK, split_weak_links=False))
     maps, ablation = importlib.import_module("honesty_maps"), importlib.import_module("honesty_ablation")
     one = maps.Map("two places", True, scene.names, (maps.Source(scene.names, scene.poses),))
-    judged, without = (ablation.check(one, output, left) for left in ((), ("cells", "missing", "places")))
+    images = arguments["images"]
+    judged, without = (ablation.check(one, output, images, left) for left in ((), ("cells", "missing", "places")))
     assert (judged["registered"], judged["verdict"]) == (4, "falls apart")
     assert (without["registered"], without["verdict"]) == (8, "consistent")

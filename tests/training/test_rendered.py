@@ -12,7 +12,7 @@ from pdc_sfm.images import write_image
 from pdc_sfm.scenes import Camera
 from pdc_sfm.scenes.layouts.plain import camera_to_dict
 from pdc_sfm.synthetic.appearance import PhotometricSettings
-from pdc_sfm.training.rendered import RenderedScene, RenderedSource, cut_views
+from pdc_sfm.training.rendered import RenderedScene, RenderedSource, cut_views, kind_shares
 from pdc_sfm.training.supervision import SupervisionSettings
 
 WIDTH, HEIGHT, FOCAL, WALL, PILLAR = 200, 160, 100.0, 10.0, 5.0
@@ -120,3 +120,11 @@ def test_samples_depend_on_their_number_alone_and_some_show_nothing_in_common(sc
 def test_a_scene_of_lonely_views_says_which_setting_to_lower(folder):
     with pytest.raises(UserError, match="min_overlap"):
         RenderedScene(folder, min_overlap=0.99)
+
+
+def test_towns_are_drawn_as_often_as_the_settings_say():
+    kinds = ["court", "object", "plain", "room"]
+    np.testing.assert_allclose(kind_shares(kinds, 0.4), [0.2, 0.2, 0.4, 0.2])
+    np.testing.assert_allclose(kind_shares(kinds, 0), np.full(4, 0.25))
+    np.testing.assert_allclose(kind_shares(["plain"], 0.4), [1])
+    np.testing.assert_allclose(kind_shares(["court", "room"], 0.4), [0.5, 0.5])

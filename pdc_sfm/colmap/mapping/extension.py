@@ -98,7 +98,7 @@ def extend_model(
             back_to_frame(model, load_model(reference))
         _drop_blind(model, set(cameras))
         joined = set(model_poses(model))
-        (model, *_), links, disputed = check_parts(model, database)
+        (model, *_), links, disputed = check_parts(model, database, images)
         summary = summarize(model, len(old) + len(cameras))
         verdict = join_verdicts(judge(model, summary, before), links)
         unregistered = explain_unregistered(model, database, list(cameras), joined, disputed)

@@ -114,9 +114,14 @@ def needed_alone(pairs: Sequence[PairEvidence]) -> float:
 
 def connected_parts(images: Collection[int], pairs: Sequence[PairEvidence]) -> list[frozenset[int]]:
     """Images that pairs connect, the largest part first."""
+    return connected_sets(images, [(pair.first, pair.second) for pair in pairs])
+
+
+def connected_sets(images: Collection[int], pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
+    """The same, of pairs of images."""
     part = {image: {image} for image in images}
-    for pair in pairs:
-        small, large = sorted((part[pair.first], part[pair.second]), key=len)
+    for first, second in pairs:
+        small, large = sorted((part[first], part[second]), key=len)
         if small is not large:
             large |= small
             part.update(dict.fromkeys(small, large))

@@ -13,7 +13,8 @@ from pdc_sfm.colmap.mapping.evidence import PairEvidence, frame_images, weigh_pa
 from pdc_sfm.colmap.mapping.links import find_links, opposed_links, proven_parts
 from pdc_sfm.colmap.mapping.mappers import FEWEST, Models
 from pdc_sfm.colmap.mapping.places import returning_pairs
-from pdc_sfm.colmap.mapping.verdict import judge_links
+from pdc_sfm.colmap.mapping.repeats import repeated_links
+from pdc_sfm.colmap.mapping.verdict import judge_links, judge_repeats
 
 MOST_DISPUTED = 1 / 3  # of the images: what is left is twice what is left out, or the whole map is in doubt
 
@@ -26,14 +27,25 @@ class CheckedParts(NamedTuple):
     disputed: tuple[str, ...] = ()  # images left out since pairs disagree on their place
 
 
-def check_parts(model: pycolmap.Reconstruction, database: Path, split: bool = True) -> CheckedParts:
-    """The proven parts of a model, and the verdict on them by their verified pairs.
+def check_parts(model: pycolmap.Reconstruction, database: Path, images: Path, split: bool = True) -> CheckedParts:
+    """The proven parts of a model, and the verdict on them by their verified pairs and by the pictures.
 
     A map falls apart where several of its images hold together on each side of a weak link. Single images that little ties to
     it are taken out, as if they had not been registered, and the rest is judged by itself. So are images that pairs disagree
     on, if the rest is consistent without them. Where cameras come back to one place nothing is taken out (`_without_disputed`).
+    What all this finds consistent is doubted if only what repeats in the pictures joins a part of it.
     """
     pairs = list(weigh_pairs(model, database))
+    checked = _checked_pairs(model, pairs, split)
+    if checked.verdict.kind != "consistent":
+        return checked
+    (model,) = checked.models
+    repeated = repeated_links(model, _among(model, pairs), database, images)
+    return checked._replace(verdict=judge_repeats(model, repeated))
+
+
+def _checked_pairs(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence], split: bool) -> CheckedParts:
+    """The same by the verified pairs alone."""
     verdict = judge_links(model, pairs)
     models = separate_parts(model, pairs) if split and verdict.kind == "falls apart" else []
     if len(models) > 1:

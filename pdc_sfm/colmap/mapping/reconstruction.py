@@ -41,7 +41,7 @@ from pdc_sfm.colmap.mapping.parts import CheckedParts, check_parts, holds
 from pdc_sfm.colmap.mapping.remarks import STOOD_STILL, camera_remarks, explain_unregistered, remark_others
 from pdc_sfm.colmap.mapping.rig_calibration import estimate_rigs, rig_remarks, rigs_of
 from pdc_sfm.colmap.mapping.two_stage import subsample_matches, triangulate_all
-from pdc_sfm.colmap.mapping.verdict import join_verdicts, judge
+from pdc_sfm.colmap.mapping.verdict import join_verdicts, judge, judge_views
 from pdc_sfm.colmap.mapping.verification import VerificationSettings
 from pdc_sfm.colmap.mapping.verified_database import fill_verified
 from pdc_sfm.colmap.options import keep_distortion, pipeline_options
@@ -140,7 +140,7 @@ def reconstruct(
         known = find_positions(positions, images, inputs.names, settings.positions)
         database, split = folder / "database.db", settings.split_weak_links
         with db.writing(database):
-            moving = fill_verified(database, images, inputs, settings, rigs)
+            stillness = fill_verified(database, images, inputs, settings, rigs)
         job = _MappingJob(database, images, settings, mapper_options, rigs)
         models, cameras = job.run(), read_cameras(database)
         few = models[0].num_reg_images() < MIN_REGISTERED_RATIO * len(inputs.names)
@@ -154,11 +154,12 @@ def reconstruct(
         placed = georeference_models([model, *others], images, known, control, settings.positions, bundle, has_size)
         summary = summarize(model, inputs.listed)
         verdict = join_verdicts(judge(model, summary, cameras, main.untold), main.parts.verdict)
+        verdict = join_verdicts(verdict, judge_views(model, stillness.same_views))
         if placed[0].doubts:
             verdict = join_verdicts(Verdict("doubtful", placed[0].doubts), verdict)
         remarks = explain_unregistered(model, database, inputs.names, main.joined, main.parts.disputed)
         remarks += remark_others(others) + camera_remarks(model, settings.camera, main.adjusted) + placed[0].remarks
-        remarks += rig_remarks(model, rigs, job.rigs) + ((STOOD_STILL,) if moving else ())
+        remarks += rig_remarks(model, rigs, job.rigs) + ((STOOD_STILL,) if stillness.moving else ())
         notes: dict[str, Any] = {"settings": to_dict(job.settings), "left_out": inputs.left_out, "remarks": remarks}
         notes |= {"metres": True} if has_size else {}
         notes |= {"verdict": dataclasses.asdict(verdict), "inputs": named(images, features), **job.notes}
@@ -194,13 +195,13 @@ def _largest_proven(job: _MappingJob, models: Models, cameras: Cameras, split: b
         done = adjusted(model, cameras)
         model = job.finish(model, done)
         drop_bad_images(model, cameras)
-        parts, names = check_parts(model, job.database, split), set(model_poses(model))
+        parts, names = check_parts(model, job.database, job.images, split), set(model_poses(model))
         return _Finished(parts, names, done, _are_untold(parts.models[0], done, job))
 
     best, others = finished(models[0]), []
     for model in models[1:]:
         if model.num_reg_images() <= best.model.num_reg_images():
-            others += check_parts(model, job.database, split).models
+            others += check_parts(model, job.database, job.images, split).models
             continue
         best, other = sorted((best, finished(model)), key=lambda one: -one.model.num_reg_images())
         others += other.parts.models

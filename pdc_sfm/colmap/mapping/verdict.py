@@ -22,7 +22,8 @@ from pdc_sfm.colmap.mapping.links import (
     supports,
 )
 from pdc_sfm.colmap.mapping.mappers import FEWEST
-from pdc_sfm.colmap.mapping.places import returning_pairs
+from pdc_sfm.colmap.mapping.places import returning_pairs, returning_views
+from pdc_sfm.colmap.mapping.repeats import LinkKeypoints
 
 MAX_ERROR = 4.0  # pixels: what COLMAP allows each single observation; the mean of a sane model lies far below
 MOST_NAMED = 8  # images of a line
@@ -61,7 +62,7 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
     if bent:
         lines.append(_bent_line(model, bent))
     if returned := returning_pairs(model, pairs):
-        lines.append(_returned_line(model, returned))
+        lines.append(_returned_line(model, [(pair.first, pair.second) for pair in returned]))
     if not lines:
         return Verdict()
     doubted = {image for link in (*weak, *denied, *against) for image in link.part}.union(*parts[1:])
@@ -79,8 +80,30 @@ def judge_links(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -
         _shortened(lines),
         _sorted_names(model, doubted),
         tuple(_sorted_names(model, p) for p in strong),
-        tuple((what, model.image(pair.first).name, model.image(pair.second).name) for what, pair in shown),
+        tuple((what, *_pair_names(model, pair)) for what, pair in shown),
     )
+
+
+def judge_views(model: pycolmap.Reconstruction, same_views: Sequence[tuple[str, str]]) -> Verdict:
+    """Whether the model lets a thing before a background that stands still come back to how it stood."""
+    returned = returning_views(model, same_views)
+    if not returned:
+        return Verdict()
+    images = _sorted_names(model, {image for pair in returned for image in pair})
+    first = tuple(model.image(image).name for image in returned[0])
+    return Verdict(
+        "doubtful", (_returned_line(model, returned),), images, pairs=(("laid over each other", first[0], first[1]),)
+    )
+
+
+def judge_repeats(model: pycolmap.Reconstruction, repeated: Sequence[tuple[Link, LinkKeypoints]]) -> Verdict:
+    """What is said of links that repeated structure alone supports."""
+    if not repeated:
+        return Verdict()
+    lines = [_repeated_line(model, link, found) for link, found in repeated]
+    shown = tuple(("only what repeats?", *_pair_names(model, link.pair)) for link, _ in repeated[:MOST_LINES])
+    images = _sorted_names(model, {image for link, _ in repeated for image in link.part})
+    return Verdict("doubtful", _shortened(lines), images, pairs=shown)
 
 
 def _weak_line(model: pycolmap.Reconstruction, link: Link) -> str:
@@ -119,10 +142,19 @@ def _bent_line(model: pycolmap.Reconstruction, link: Link) -> str:
     )
 
 
-def _returned_line(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence]) -> str:
-    images = {image for pair in pairs for image in (pair.first, pair.second)}
+def _repeated_line(model: pycolmap.Reconstruction, link: Link, found: LinkKeypoints) -> str:
     return (
-        f"{_pair(model, pairs[0])} stand at exactly one place, as {len(images)} images do, though those between them do not: "
+        f"{_names(model, link.part)} may belong elsewhere: {found.share:.0%} of what joins it to the rest repeats "
+        f"in the pictures, as equal windows do ({_pair(model, link.pair)}), and hardly anything that is to be found only once "
+        "matches; take photographs between the two parts, or with more in view that does not repeat"
+    )
+
+
+def _returned_line(model: pycolmap.Reconstruction, pairs: Sequence[tuple[int, int]]) -> str:
+    images = {image for pair in pairs for image in pair}
+    first, second = (model.image(image).name for image in pairs[0])
+    return (
+        f"{first} - {second} stand at exactly one place, as {len(images)} images do, though those between them do not: "
         "one side of a thing is laid over another that looks the same, unless they are copies, or a tripod stood there twice; "
         "leave one side out, or take photographs with more around the thing in view"
     )
@@ -139,7 +171,8 @@ def _share(model: pycolmap.Reconstruction, pair: PairEvidence, cells: int) -> st
 def join_verdicts(first: Verdict, second: Verdict) -> Verdict:
     """The worse of both, with the reasons of both."""
     kind = second.kind if first.kind == "consistent" or second.kind == "falls apart" else first.kind
-    return Verdict(kind, first.reasons + second.reasons, first.images + second.images, second.parts, second.pairs)
+    reasons, images = first.reasons + second.reasons, first.images + second.images
+    return Verdict(kind, reasons, images, first.parts + second.parts, first.pairs + second.pairs)
 
 
 def _shortened(lines: Sequence[str]) -> tuple[str, ...]:
@@ -158,7 +191,11 @@ def _names(model: pycolmap.Reconstruction, images: Collection[int]) -> str:
 
 
 def _pair(model: pycolmap.Reconstruction, pair: PairEvidence) -> str:
-    return f"{model.image(pair.first).name} - {model.image(pair.second).name}"
+    return " - ".join(_pair_names(model, pair))
+
+
+def _pair_names(model: pycolmap.Reconstruction, pair: PairEvidence) -> tuple[str, str]:
+    return model.image(pair.first).name, model.image(pair.second).name
 
 
 def _error_doubt(summary: ModelSummary) -> str:

@@ -1,0 +1,157 @@
+"""Links that repeated structure alone supports: walls of equal windows match each other wherever they stand.
+
+Matches on what repeats tell that two images show walls of one design, not that they show one wall. What tells that is what is
+to be found in one place only: a poster, a broken pane, a stain. Keypoints of a detector stand for both. One repeats if it is as
+good as equal to another place of its picture; a match of two is distinctive if its descriptors are nearer to each other than
+to anything else in both pictures, and to anything that repeats in any picture of the link (Lowe's ratio test, whose second
+nearest is sought there too). A link is doubted if much of what it rests on repeats and next to nothing is distinctive.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pycolmap
+from scipy.spatial import cKDTree
+
+from pdc_sfm.colmap.mapping.coverage_cells import GRID
+from pdc_sfm.colmap.mapping.evidence import PairEvidence, frame_images
+from pdc_sfm.colmap.mapping.links import Link, find_links, supports
+from pdc_sfm.images import fitted_size, read_image, resize_image
+from pdc_sfm.sift import RATIO, describe
+
+SIDE = 1024  # pixels of the longer side, at most, in which keypoints are looked for
+KEYPOINTS = 2048  # of an image, the strongest
+MOST_PAIRS = 8  # of a link, the strongest
+EQUAL = 0.92  # likeness of descriptors, a cosine, from which two places of a picture show the same thing
+KNOWN = 0.9  # from which both are known to repeat
+APART = 0.03  # of the longer side: nearer to each other, two places are one
+BESIDE = 0.02  # of the longer side: nearer to a verified match, a keypoint is matched by it
+MIN_REPEATED = 0.3  # of a link's keypoints
+FEWEST_KEYPOINTS = 50  # of a link, for a share to mean something
+FEWEST_DISTINCTIVE = 4  # cells
+
+
+class LinkKeypoints(NamedTuple):
+    """What the keypoints beside the matches of a link say together."""
+
+    number: int
+    repeated: int  # that show what their picture shows elsewhere too
+    distinctive: int  # cells with matches that nothing else is like, where those of the link say
+
+    @property
+    def share(self) -> float:
+        """Of what the link rests on that repeats."""
+        return self.repeated / max(1, self.number)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether only what repeats supports the link."""
+        many = self.number >= FEWEST_KEYPOINTS and self.share > MIN_REPEATED
+        return many and self.distinctive < FEWEST_DISTINCTIVE
+
+
+class _Matched(NamedTuple):
+    """A pair of images and where its verified matches lie in them, in parts of the longer side."""
+
+    first: int
+    second: int
+    places0: np.ndarray  # (M, 2)
+    places1: np.ndarray
+
+
+class _Picture(NamedTuple):
+    """Keypoints of an image."""
+
+    points: np.ndarray  # (N, 2), in parts of the longer side
+    words: np.ndarray  # (N, 128), of unit length
+    elsewhere: np.ndarray  # (N,) likeness of the most alike other place of the picture
+
+
+class RepeatedLinks:
+    """Looks at the pictures of links."""
+
+    def __init__(self, model: pycolmap.Reconstruction, database: Path, images: Path):
+        self._model, self._database, self._images = model, database, images
+        self._picture = functools.lru_cache(4 * MOST_PAIRS)(self._read_picture)
+
+    def keypoints(self, link: Link, pairs: Sequence[PairEvidence]) -> LinkKeypoints:
+        """Of the strongest pairs that support a link."""
+        across = [pair for pair in pairs if supports(pair) and (pair.first in link.part) != (pair.second in link.part)]
+        strongest = sorted(across, key=lambda pair: -pair.explained_cells)[:MOST_PAIRS]
+        with pycolmap.Database.open(self._database) as opened:
+            matched = [self._matched(opened, pair.first, pair.second) for pair in strongest]
+        known = [self._picture(image) for image in sorted({i for one in matched for i in (one.first, one.second)})]
+        repeating = np.concatenate([one.words[one.elsewhere > KNOWN] for one in known])
+        counts = [self._count(one, repeating) for one in matched if len(one.places0)]
+        return LinkKeypoints(*map(sum, zip(*counts))) if counts else LinkKeypoints(0, 0, 0)
+
+    def _matched(self, opened: pycolmap.Database, first: int, second: int) -> _Matched:
+        """Of images that stand for their frames in a rig, there may be no matches."""
+        matches = np.asarray(opened.read_two_view_geometry(first, second).inlier_matches, np.int64).reshape(-1, 2)
+        cameras = [self._model.camera(self._model.image(image).camera_id) for image in (first, second)]
+        places = (
+            opened.read_keypoints(image)[column, :2] / max(camera.width, camera.height)
+            for image, column, camera in zip((first, second), matches.T, cameras)
+        )
+        return _Matched(first, second, *places)
+
+    def _read_picture(self, image_id: int) -> _Picture:
+        pixels = read_image(self._images / self._model.image(image_id).name)
+        size = fitted_size((pixels.shape[1], pixels.shape[0]), max_side=SIDE)
+        points, words = describe(resize_image(pixels, size), KEYPOINTS)
+        points = (points + 0.5) / max(size)
+        return _Picture(points, words, _most_alike(words @ words.T, points, points))
+
+    def _count(self, pair: _Matched, repeating: np.ndarray) -> LinkKeypoints:
+        one, other = self._picture(pair.first), self._picture(pair.second)
+        if min(len(one.points), len(other.points)) == 0:
+            return LinkKeypoints(0, 0, 0)
+        beside0, partner = _beside(one.points, pair.places0)
+        beside1, _ = _beside(other.points, pair.places1)
+        expected = one.points + (pair.places1 - pair.places0)[partner]
+        alike = one.words @ other.words.T
+        best, nearest = alike.argmax(1), alike.max(1)
+        second = _most_alike(alike, other.points[best], other.points)
+        for picture, rows in ((one, np.arange(len(best))), (other, best)):
+            anywhere = (picture.words @ repeating.T).max(1, initial=-1)
+            second = np.maximum(second, np.maximum(picture.elsewhere, anywhere)[rows])
+        distinctive = _distance(nearest) < RATIO * _distance(second)
+        mutual = alike.argmax(0)[best] == np.arange(len(best))
+        agrees = np.linalg.norm(other.points[best] - expected, axis=1) < APART
+        cells = np.unique((one.points[beside0 & distinctive & mutual & agrees] * GRID).astype(int), axis=0)
+        repeated = sum(int((p.elsewhere[near] > EQUAL).sum()) for p, near in ((one, beside0), (other, beside1)))
+        return LinkKeypoints(int(beside0.sum() + beside1.sum()), repeated, len(cells))
+
+
+def _beside(points: np.ndarray, matched: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which keypoints lie beside a match, and the number of the match nearest to each."""
+    distance, nearest = cKDTree(matched).query(points)
+    return distance < BESIDE, nearest
+
+
+def _most_alike(alike: np.ndarray, places: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """(N,) the largest likeness (N, M) of each to keypoints (M, 2) that are `APART` from its place (N, 2)."""
+    if not len(places):
+        return np.zeros(0, np.float32)
+    x, y = ((places[:, None, axis] - points[None, :, axis]) ** 2 for axis in (0, 1))
+    return np.where(x + y > APART**2, alike, -1).max(1)
+
+
+def _distance(likeness: np.ndarray) -> np.ndarray:
+    """Of unit descriptors."""
+    return np.sqrt(np.maximum(2 - 2 * likeness, 1e-9))
+
+
+def repeated_links(
+    model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence], database: Path, images: Path
+) -> list[tuple[Link, LinkKeypoints]]:
+    """The links that only what repeats supports."""
+    look = RepeatedLinks(model, database, images)
+    links = find_links(set(frame_images(model).values()), pairs)
+    found = [(link, look.keypoints(link, pairs)) for link in links]
+    return [(link, keypoints) for link, keypoints in found if keypoints.repeats]
