@@ -31,9 +31,13 @@ EQUAL = 0.92  # likeness of descriptors, a cosine, from which two places of a pi
 KNOWN = 0.9  # from which both are known to repeat
 APART = 0.03  # of the longer side: nearer to each other, two places are one
 BESIDE = 0.02  # of the longer side: nearer to a verified match, a keypoint is matched by it
-MIN_REPEATED = 0.3  # of a link's keypoints
+# Of a link's keypoints: .43 and more where a wing of a court was laid over another, at most .13 in Herz-Jesus-P25, .21 in a
+# kitchen, but up to .5 of a castle, a room of tiles and an entry, which distinctive matches prove (benchmarks/honesty.py).
+MIN_REPEATED = 0.3
 FEWEST_KEYPOINTS = 50  # of a link, for a share to mean something
-FEWEST_DISTINCTIVE = 4  # cells
+# Cells: 3 at most of wrong links, 6 and more of right ones of photographs and rooms, at 320 pixels; this is the geometric mean.
+FEWEST_DISTINCTIVE = 4
+KEPT = 1024  # images whose keypoints are kept in memory, half a megabyte each
 
 
 class LinkKeypoints(NamedTuple):
@@ -41,7 +45,8 @@ class LinkKeypoints(NamedTuple):
 
     number: int
     repeated: int  # that show what their picture shows elsewhere too
-    distinctive: int  # cells with matches that nothing else is like, where those of the link say
+    # cells with matches that nothing else is like, where those of the link say; counted if much repeats, until they are enough
+    distinctive: int = 0
 
     @property
     def share(self) -> float:
@@ -68,7 +73,7 @@ class _Picture(NamedTuple):
     """Keypoints of an image."""
 
     points: np.ndarray  # (N, 2), in parts of the longer side
-    words: np.ndarray  # (N, 128), of unit length
+    words: np.ndarray  # (N, 128) float16, of unit length
     elsewhere: np.ndarray  # (N,) likeness of the most alike other place of the picture
 
 
@@ -77,18 +82,37 @@ class RepeatedLinks:
 
     def __init__(self, model: pycolmap.Reconstruction, database: Path, images: Path):
         self._model, self._database, self._images = model, database, images
-        self._picture = functools.lru_cache(4 * MOST_PAIRS)(self._read_picture)
+        self._picture = functools.lru_cache(KEPT)(self._read_picture)
 
     def keypoints(self, link: Link, pairs: Sequence[PairEvidence]) -> LinkKeypoints:
-        """Of the strongest pairs that support a link."""
+        """Of the strongest pairs that support a link; where next to nothing of the strongest repeats, of this one alone."""
         across = [pair for pair in pairs if supports(pair) and (pair.first in link.part) != (pair.second in link.part)]
         strongest = sorted(across, key=lambda pair: -pair.explained_cells)[:MOST_PAIRS]
         with pycolmap.Database.open(self._database) as opened:
             matched = [self._matched(opened, pair.first, pair.second) for pair in strongest]
+        matched = [one for one in matched if len(one.places0)]
+        found = self._repeating(matched[:1])
+        if found.share <= MIN_REPEATED / 2:
+            return found
+        found = self._repeating(matched)
+        if not found.repeats:
+            return found
         known = [self._picture(image) for image in sorted({i for one in matched for i in (one.first, one.second)})]
-        repeating = np.concatenate([one.words[one.elsewhere > KNOWN] for one in known])
-        counts = [self._count(one, repeating) for one in matched if len(one.places0)]
-        return LinkKeypoints(*map(sum, zip(*counts))) if counts else LinkKeypoints(0, 0, 0)
+        anywhere = np.concatenate([one.words[one.elsewhere > KNOWN] for one in known]).astype(np.float32)
+        for one in matched:
+            if found.repeats:
+                found = found._replace(distinctive=found.distinctive + self._distinctive_cells(one, anywhere))
+        return found
+
+    def _repeating(self, matched: Sequence[_Matched]) -> LinkKeypoints:
+        number = repeated = 0
+        for one in matched:
+            for image, places in ((one.first, one.places0), (one.second, one.places1)):
+                picture = self._picture(image)
+                beside = _nearest(picture.points, places)[0] < BESIDE
+                number += int(beside.sum())
+                repeated += int((picture.elsewhere[beside] > EQUAL).sum())
+        return LinkKeypoints(number, repeated)
 
     def _matched(self, opened: pycolmap.Database, first: int, second: int) -> _Matched:
         """Of images that stand for their frames in a rig, there may be no matches."""
@@ -105,33 +129,33 @@ class RepeatedLinks:
         size = fitted_size((pixels.shape[1], pixels.shape[0]), max_side=SIDE)
         points, words = describe(resize_image(pixels, size), KEYPOINTS)
         points = (points + 0.5) / max(size)
-        return _Picture(points, words, _most_alike(words @ words.T, points, points))
+        return _Picture(points, words.astype(np.float16), _most_alike(words @ words.T, points, points))
 
-    def _count(self, pair: _Matched, repeating: np.ndarray) -> LinkKeypoints:
+    def _distinctive_cells(self, pair: _Matched, anywhere: np.ndarray) -> int:
+        """Cells with matches of keypoints that are more alike than any others, also those (K, 128) that repeat anywhere."""
         one, other = self._picture(pair.first), self._picture(pair.second)
         if min(len(one.points), len(other.points)) == 0:
-            return LinkKeypoints(0, 0, 0)
-        beside0, partner = _beside(one.points, pair.places0)
-        beside1, _ = _beside(other.points, pair.places1)
+            return 0
+        words = [picture.words.astype(np.float32) for picture in (one, other)]
+        distance, partner = _nearest(one.points, pair.places0)
         expected = one.points + (pair.places1 - pair.places0)[partner]
-        alike = one.words @ other.words.T
+        alike = words[0] @ words[1].T
         best, nearest = alike.argmax(1), alike.max(1)
         second = _most_alike(alike, other.points[best], other.points)
-        for picture, rows in ((one, np.arange(len(best))), (other, best)):
-            anywhere = (picture.words @ repeating.T).max(1, initial=-1)
-            second = np.maximum(second, np.maximum(picture.elsewhere, anywhere)[rows])
-        distinctive = _distance(nearest) < RATIO * _distance(second)
-        mutual = alike.argmax(0)[best] == np.arange(len(best))
-        agrees = np.linalg.norm(other.points[best] - expected, axis=1) < APART
-        cells = np.unique((one.points[beside0 & distinctive & mutual & agrees] * GRID).astype(int), axis=0)
-        repeated = sum(int((p.elsewhere[near] > EQUAL).sum()) for p, near in ((one, beside0), (other, beside1)))
-        return LinkKeypoints(int(beside0.sum() + beside1.sum()), repeated, len(cells))
+        for picture, own, rows in ((one, words[0], np.arange(len(best))), (other, words[1], best)):
+            elsewhere = np.maximum(picture.elsewhere, (own @ anywhere.T).max(1, initial=-1))
+            second = np.maximum(second, elsewhere[rows])
+        chosen = (distance < BESIDE) & (_apart(nearest) < RATIO * _apart(second))
+        chosen &= alike.argmax(0)[best] == np.arange(len(best))
+        chosen &= np.linalg.norm(other.points[best] - expected, axis=1) < APART
+        return len(np.unique((one.points[chosen] * GRID).astype(int), axis=0))
 
 
-def _beside(points: np.ndarray, matched: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which keypoints lie beside a match, and the number of the match nearest to each."""
-    distance, nearest = cKDTree(matched).query(points)
-    return distance < BESIDE, nearest
+def _nearest(points: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) how far points (N, 2) are from the nearest of some places (M, 2), and its number."""
+    if not len(points):
+        return np.zeros(0), np.zeros(0, int)
+    return cKDTree(places).query(points)
 
 
 def _most_alike(alike: np.ndarray, places: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -142,8 +166,8 @@ def _most_alike(alike: np.ndarray, places: np.ndarray, points: np.ndarray) -> np
     return np.where(x + y > APART**2, alike, -1).max(1)
 
 
-def _distance(likeness: np.ndarray) -> np.ndarray:
-    """Of unit descriptors."""
+def _apart(likeness: np.ndarray) -> np.ndarray:
+    """The distance of unit descriptors."""
     return np.sqrt(np.maximum(2 - 2 * likeness, 1e-9))
 
 
