@@ -34,9 +34,11 @@ BESIDE = 0.02  # of the longer side: nearer to a verified match, a keypoint is m
 # Of a link's keypoints: .43 and more where a wing of a court was laid over another, at most .13 in Herz-Jesus-P25, .21 in a
 # kitchen, but up to .5 of a castle, a room of tiles and an entry, which distinctive matches prove (benchmarks/honesty.py).
 MIN_REPEATED = 0.3
-FEWEST_KEYPOINTS = 50  # of a link, for a share to mean something
-# Cells: 3 at most of wrong links, 6 and more of right ones of photographs and rooms, at 320 pixels; this is the geometric mean.
-FEWEST_DISTINCTIVE = 4
+FEWEST_KEYPOINTS = 100  # of a link, for a share to mean something
+# Cells with distinctive matches, by keypoints: .0019 at most of wrong links, .011 and more of right ones of photographs and rooms,
+# of pictures 320 and 1024 pixels wide; this is the geometric mean.
+MIN_DISTINCTIVE = 0.0045
+FEWEST_DISTINCTIVE = 4  # cells at least
 KEPT = 1024  # images whose keypoints are kept in memory, half a megabyte each
 
 
@@ -57,7 +59,7 @@ class LinkKeypoints(NamedTuple):
     def repeats(self) -> bool:
         """Whether only what repeats supports the link."""
         many = self.number >= FEWEST_KEYPOINTS and self.share > MIN_REPEATED
-        return many and self.distinctive < FEWEST_DISTINCTIVE
+        return many and self.distinctive < max(FEWEST_DISTINCTIVE, MIN_DISTINCTIVE * self.number)
 
 
 class _Matched(NamedTuple):

@@ -144,7 +144,7 @@ def _bent_line(model: pycolmap.Reconstruction, link: Link) -> str:
 
 def _repeated_line(model: pycolmap.Reconstruction, link: Link, found: LinkKeypoints) -> str:
     return (
-        f"{_names(model, link.part)} may belong elsewhere: {found.share:.0%} of what joins it to the rest repeats "
+        f"{_names(model, link.part)} may belong elsewhere: {found.share:.0%} of what joins this part to the rest repeats "
         f"in the pictures, as equal windows do ({_pair(model, link.pair)}), and hardly anything that is to be found only once "
         "matches; take photographs between the two parts, or with more in view that does not repeat"
     )
