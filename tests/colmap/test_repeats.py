@@ -94,6 +94,13 @@ def test_images_without_matches_of_their_own_say_nothing(checked):
     assert repeated_links(model, pairs, database, images) == []
 
 
+def test_a_picture_that_cannot_be_read_any_more_says_nothing(checked, caplog):
+    model, pairs, database, images = checked(wall([]), wall([], SHIFT))
+    (images / "b.png").write_bytes(b"gone")
+    assert repeated_links(model, pairs, database, images) == []
+    assert "not looked at for what repeats" in caplog.text
+
+
 def test_a_map_that_only_repeats_join_is_doubtful(checked, monkeypatch):
     model, pairs, database, images = checked(wall([]), wall([], SHIFT))
     monkeypatch.setattr("pdc_sfm.colmap.mapping.parts.weigh_pairs", lambda *_: pairs)

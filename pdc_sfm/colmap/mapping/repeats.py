@@ -10,6 +10,7 @@ nearest is sought there too). A link is doubted if much of what it rests on repe
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +22,11 @@ from scipy.spatial import cKDTree
 from pdc_sfm.colmap.mapping.coverage_cells import GRID
 from pdc_sfm.colmap.mapping.evidence import PairEvidence, frame_images
 from pdc_sfm.colmap.mapping.links import Link, find_links, supports
+from pdc_sfm.errors import ImageError
 from pdc_sfm.images import fitted_size, read_image, resize_image
 from pdc_sfm.sift import RATIO, describe
+
+log = logging.getLogger(__name__)
 
 SIDE = 1024  # pixels of the longer side, at most, in which keypoints are looked for
 KEYPOINTS = 2048  # of an image, the strongest
@@ -127,7 +131,11 @@ class RepeatedLinks:
         return _Matched(first, second, *places)
 
     def _read_picture(self, image_id: int) -> _Picture:
-        pixels = read_image(self._images / self._model.image(image_id).name)
+        try:
+            pixels = read_image(self._images / self._model.image(image_id).name)
+        except ImageError as error:  # a finished map is not lost for it
+            log.warning("not looked at for what repeats: %s", error)
+            return _Picture(np.zeros((0, 2)), np.zeros((0, 128), np.float16), np.zeros(0))
         size = fitted_size((pixels.shape[1], pixels.shape[0]), max_side=SIDE)
         points, words = describe(resize_image(pixels, size), KEYPOINTS)
         points = (points + 0.5) / max(size)
