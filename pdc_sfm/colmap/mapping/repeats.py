@@ -39,8 +39,8 @@ BESIDE = 0.02  # of the longer side: nearer to a verified match, a keypoint is m
 # kitchen, but up to .5 of a castle, a room of tiles and an entry, which distinctive matches prove (benchmarks/honesty.py).
 MIN_REPEATED = 0.3
 FEWEST_KEYPOINTS = 100  # of a link, for a share to mean something
-# Cells with distinctive matches, by keypoints: .0019 at most of wrong links, .011 and more of right ones of photographs and rooms,
-# of pictures 320 and 1024 pixels wide; this is the geometric mean.
+# Cells with distinctive matches, by keypoints: .0019 at most of wrong links, .011 and more of right ones of photographs and
+# rooms, in pictures 320 and 1024 pixels wide; this is the geometric mean.
 MIN_DISTINCTIVE = 0.0045
 FEWEST_DISTINCTIVE = 4  # cells at least
 KEPT = 1024  # images whose keypoints are kept in memory, half a megabyte each
@@ -113,8 +113,8 @@ class RepeatedLinks:
     def _repeating(self, matched: Sequence[_Matched]) -> LinkKeypoints:
         number = repeated = 0
         for one in matched:
-            for image, places in ((one.first, one.places0), (one.second, one.places1)):
-                picture = self._picture(image)
+            sides = (self._picture(one.first), one.places0), (self._picture(one.second), one.places1)
+            for picture, places in sides if all(len(picture.points) for picture, _ in sides) else ():
                 beside = _nearest(picture.points, places)[0] < BESIDE
                 number += int(beside.sum())
                 repeated += int((picture.elsewhere[beside] > EQUAL).sum())
@@ -163,17 +163,13 @@ class RepeatedLinks:
 
 def _nearest(points: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(N,) how far points (N, 2) are from the nearest of some places (M, 2), and its number."""
-    if not len(points):
-        return np.zeros(0), np.zeros(0, int)
     return cKDTree(places).query(points)
 
 
 def _most_alike(alike: np.ndarray, places: np.ndarray, points: np.ndarray) -> np.ndarray:
     """(N,) the largest likeness (N, M) of each to keypoints (M, 2) that are `APART` from its place (N, 2)."""
-    if not len(places):
-        return np.zeros(0, np.float32)
     x, y = ((places[:, None, axis] - points[None, :, axis]) ** 2 for axis in (0, 1))
-    return np.where(x + y > APART**2, alike, -1).max(1)
+    return np.where(x + y > APART**2, alike, -1).max(1, initial=-1)
 
 
 def _apart(likeness: np.ndarray) -> np.ndarray:
