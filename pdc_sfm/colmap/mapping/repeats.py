@@ -28,7 +28,7 @@ from pdc_sfm.sift import RATIO, describe
 
 log = logging.getLogger(__name__)
 
-SIDE = 1024  # pixels of the longer side, at most, in which keypoints are looked for
+SIDE = 640  # pixels of the longer side, at most, in which keypoints are looked for
 KEYPOINTS = 2048  # of an image, the strongest
 MOST_PAIRS = 8  # of a link, the strongest
 EQUAL = 0.92  # likeness of descriptors, a cosine, from which two places of a picture show the same thing
@@ -39,9 +39,9 @@ BESIDE = 0.02  # of the longer side: nearer to a verified match, a keypoint is m
 # kitchen, but up to .5 of a castle, a room of tiles and an entry, which distinctive matches prove (benchmarks/honesty.py).
 MIN_REPEATED = 0.3
 FEWEST_KEYPOINTS = 100  # of a link, for a share to mean something
-# Cells with distinctive matches, by keypoints: .0019 at most of wrong links, .011 and more of right ones of photographs and
-# rooms, in pictures 320 and 1024 pixels wide; this is the geometric mean.
-MIN_DISTINCTIVE = 0.0045
+# Cells with distinctive matches, by keypoints: .0037 at most of links that join two wings of a court, .011 and more of right ones
+# of photographs and rooms, in pictures 320 and 1024 pixels wide; this is the geometric mean.
+MIN_DISTINCTIVE = 0.006
 FEWEST_DISTINCTIVE = 4  # cells at least
 KEPT = 1024  # images whose keypoints are kept in memory, half a megabyte each
 
@@ -151,13 +151,14 @@ class RepeatedLinks:
         expected = one.points + (pair.places1 - pair.places0)[partner]
         alike = words[0] @ words[1].T
         best, nearest = alike.argmax(1), alike.max(1)
-        second = _most_alike(alike, other.points[best], other.points)
-        for picture, own, rows in ((one, words[0], np.arange(len(best))), (other, words[1], best)):
-            elsewhere = np.maximum(picture.elsewhere, (own @ anywhere.T).max(1, initial=-1))
-            second = np.maximum(second, elsewhere[rows])
-        chosen = (distance < BESIDE) & (_apart(nearest) < RATIO * _apart(second))
-        chosen &= alike.argmax(0)[best] == np.arange(len(best))
-        chosen &= np.linalg.norm(other.points[best] - expected, axis=1) < APART
+        second = np.maximum(_most_alike(alike, other.points[best], other.points), one.elsewhere)
+        second = np.maximum(second, other.elsewhere[best])
+        agrees = np.linalg.norm(other.points[best] - expected, axis=1) < APART
+        mutual = alike.argmax(0)[best] == np.arange(len(best))
+        (chosen,) = np.nonzero((distance < BESIDE) & agrees & mutual & (_apart(nearest) < RATIO * _apart(second)))
+        for own in (words[0][chosen], words[1][best[chosen]]):  # last, since it takes longest
+            second[chosen] = np.maximum(second[chosen], (own @ anywhere.T).max(1, initial=-1))
+        chosen = chosen[_apart(nearest[chosen]) < RATIO * _apart(second[chosen])]
         return len(np.unique((one.points[chosen] * GRID).astype(int), axis=0))
 
 
