@@ -30,30 +30,34 @@ def returning_pairs(model: pycolmap.Reconstruction, pairs: Sequence[PairEvidence
     """
     needed = needed_cells(pairs)
     same = [pair for pair in pairs if supports(pair) and pair.still > SAME_PLACE and pair.explained_cells >= needed]
-    images = sorted(set(frame_images(model).values()), key=lambda image: natural_order(model.image(image).name))
-    found = [same[n] for n in returns([(pair.first, pair.second) for pair in same], images)]
+    found = [same[n] for n in returns([(pair.first, pair.second) for pair in same], _in_order(model))]
     return sorted(found, key=lambda pair: -pair.explained_cells)
 
 
 def returns(same: Sequence[tuple[int, int]], images: Sequence[int]) -> list[int]:
     """Which pairs at one place are of images, given in order, that come back to it; none, if all are of one place."""
-    number = {image: place for place, image in enumerate(images)}
+    number = {image: position for position, image in enumerate(images)}
     stay: dict[int, int] = {}  # of each image, the first of those before it at the same place without a break
-    place_of: dict[int, int] = {}
-    for number_of_place, place in enumerate(connected_sets(images, same)):
-        ordered = sorted(place, key=number.__getitem__)
+    place: dict[int, int] = {}  # of each image, named by its first
+    for together in connected_sets(images, same):
+        ordered = sorted(together, key=number.__getitem__)
         for before, image in zip([ordered[0], *ordered], ordered):
             stay[image] = stay[before] if number[image] == number[before] + 1 else image
-            place_of[image] = number_of_place
+            place[image] = ordered[0]
     found = [n for n, (first, second) in enumerate(same) if stay[first] != stay[second]]
-    return found if len({place_of[same[n][0]] for n in found}) >= FEWEST_PLACES else []
+    return found if len({place[same[n][0]] for n in found}) >= FEWEST_PLACES else []
 
 
 def returning_views(model: pycolmap.Reconstruction, same_views: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
     """Images that look alike to the pixel before a background that stands still, and that the model lets stand at one place."""
-    images = sorted(set(frame_images(model).values()), key=lambda image: natural_order(model.image(image).name))
+    images = _in_order(model)
     ids = {model.image(image).name: image for image in images}
     looks = {image: model.image(image).cam_from_world().rotation.matrix()[2] for image in images}
     named = [(ids[a], ids[b]) for a, b in same_views if a in ids and b in ids]
     same = [(a, b) for a, b in named if looks[a] @ looks[b] > SAME_DIRECTION]
     return [same[n] for n in returns(same, images)]
+
+
+def _in_order(model: pycolmap.Reconstruction) -> list[int]:
+    """Its images, one of each frame of a rig, in the order of names."""
+    return sorted(set(frame_images(model).values()), key=lambda image: natural_order(model.image(image).name))

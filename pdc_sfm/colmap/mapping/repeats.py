@@ -35,8 +35,8 @@ EQUAL = 0.92  # likeness of descriptors, a cosine, from which two places of a pi
 KNOWN = 0.9  # from which both are known to repeat
 APART = 0.03  # of the longer side: nearer to each other, two places are one
 BESIDE = 0.02  # of the longer side: nearer to a verified match, a keypoint is matched by it
-# Of a link's keypoints: .43 and more where a wing of a court was laid over another, at most .13 in Herz-Jesus-P25, .21 in a
-# kitchen, but up to .5 of a castle, a room of tiles and an entry, which distinctive matches prove (benchmarks/honesty.py).
+# Of a link's keypoints: .33 and more where a wing of a court was laid over another; of right links whose wide pairs have hardly
+# a distinctive match .27 at most (Herz-Jesus, a kitchen). Of a castle, an entry and rooms it is more, which such matches prove.
 MIN_REPEATED = 0.3
 FEWEST_KEYPOINTS = 100  # of a link, for a share to mean something
 # Cells with distinctive matches, by keypoints: .0037 at most of links that join two wings of a court, .011 and more of right ones
@@ -114,7 +114,9 @@ class RepeatedLinks:
         number = repeated = 0
         for one in matched:
             sides = (self._picture(one.first), one.places0), (self._picture(one.second), one.places1)
-            for picture, places in sides if all(len(picture.points) for picture, _ in sides) else ():
+            if min(len(picture.points) for picture, _ in sides) == 0:
+                continue
+            for picture, places in sides:
                 beside = _nearest(picture.points, places)[0] < BESIDE
                 number += int(beside.sum())
                 repeated += int((picture.elsewhere[beside] > EQUAL).sum())

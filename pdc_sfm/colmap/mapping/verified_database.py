@@ -25,7 +25,7 @@ from pdc_sfm.progress import progress
 # next to nothing (.00 of a castle, a kitchen), before turntables .90 and 1.00.
 MOST_STILL = 0.5
 # Of the cells of a picture in which things move in some pair, those that stand still in another, from which the things themselves
-# stand as they did: all of them in the rings of benchmarks/honesty.py whose sides look alike, so most.
+# stand as they did: most.
 SAME_VIEW = 0.5
 FEWEST_CELLS = 100  # of them, for a share to mean something
 
